@@ -1,0 +1,84 @@
+# Weir: `make run` starts a router, `make test` checks everything, `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CODE := services operator
+ALL_CODE := $(CODE) tests $(wildcard scripts)
+# The environment is current when it was made from exactly these files.
+STAMP := $(VENV)/.made-from-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
+UP_ARGS ?= --home data --host 127.0.0.1
+PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 60
+
+.PHONY: help setup run test lint fmt types layers tests vectors fuzz soak bench lock test-cluster image clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the pinned dependencies and the weir command
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@bash scripts/setup.sh "$(PYTHON)" "$(VENV)" requirements/dev.txt
+	@rm -f $(VENV)/.made-from-* && touch $@
+
+run: setup ## start a router here: 2 edges, embedded Redis, data in data/ (UP_ARGS="…" changes it)
+	@exec $(BIN)/weir up $(UP_ARGS)
+
+test: setup ## the whole suite: lint, types, layers, tests; a real cluster where root and Go are there
+	@bash scripts/packages.sh
+	@echo "== lint";   $(MAKE) lint
+	@echo "== types";  $(MAKE) types
+	@echo "== layers"; $(MAKE) layers
+	@echo "== tests";  $(MAKE) tests
+	@echo "== cluster"; \
+	if [ "$$(id -u)" -eq 0 ] && command -v go >/dev/null; then $(MAKE) test-cluster; \
+	else echo "cluster: left out; its tests need root and Go (Debian: apt install golang-go), then make test-cluster"; fi
+
+lint: setup
+	@$(BIN)/ruff check --quiet $(ALL_CODE) && $(BIN)/ruff format --quiet --check $(ALL_CODE) \
+	  || { echo "lint: 'make fmt' mends what can be mended"; exit 1; }
+
+fmt: setup ## format the code and mend what lint can
+	@$(BIN)/ruff check --quiet --fix $(ALL_CODE); $(BIN)/ruff format $(ALL_CODE)
+
+types: setup
+	@$(BIN)/mypy --strict $(CODE)
+
+layers: setup
+	@$(BIN)/lint-imports --no-cache
+
+tests: setup ## the tests alone (PYTEST_ARGS="-k name" narrows them)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+vectors: setup ## check golden bytes: make vectors FILE=path/to/vectors.json
+	@test -n "$(FILE)" || { echo "vectors: say which file, e.g. make vectors FILE=tests/vectors/vectors.json"; exit 2; }
+	@$(BIN)/python -m tests.vectors.check "$(FILE)"
+
+fuzz: setup ## fuzz every decoder, FUZZ_SECONDS=60 each
+	@$(BIN)/python -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
+
+soak: setup ## kill edges, Redis and clients during a long run of messages; nothing may be lost
+	@$(BIN)/python -m pytest -m soak --timeout 3600 $(PYTEST_ARGS)
+
+bench: setup ## measure this machine's bars (docs/bench.md)
+	@$(BIN)/weir bench all
+
+lock: ## make requirements/*.txt anew from pyproject.toml
+	@command -v uv >/dev/null || { echo "lock: needs uv: $(PYTHON) -m pip install uv"; exit 1; }
+	@uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/run.txt --extra operator
+	@uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/dev.txt --extra operator --group dev
+
+LOCK := --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+
+test-cluster: setup ## the tests that need a real Kubernetes cluster (makes one here: root and Go)
+	@$(BIN)/python -m pytest -m cluster --timeout 3600 $(PYTEST_ARGS)
+
+image: setup ## build the container image
+	@$(BIN)/python scripts/image.py
+
+clean: ## remove the environment and what was built; data/ stays
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
