@@ -1,0 +1,1 @@
+"""The protocols as pure functions: bytes in, values out. No sockets, no clocks, no Redis."""

@@ -1,0 +1,1 @@
+"""Golden bytes: a copy of the vectors as data, and the program that holds them against Weir."""
