@@ -1,0 +1,1 @@
+"""Keys, boxes, authenticators, block encryption, certificates. Thin over PyNaCl and cryptography."""

@@ -1,0 +1,65 @@
+"""NaCl boxes as the protocol uses them: XSalsa20-Poly1305, with or without padding to a fixed length.
+
+Every `secret` here is a box key: `keys.dh(…)`, or `hsalsa20(key)` of a symmetric key.
+"""
+
+from weir.crypto import sodium
+
+hsalsa20 = sodium.hsalsa20
+secretbox = sodium.secretbox
+secretbox_open = sodium.secretbox_open
+
+TAG_SIZE = 16
+NONCE_SIZE = 24
+
+_PADDING = b"#" * 0x10000
+
+
+class LargeMessage(ValueError):
+    """The message does not fit into the padded length: the caller's mistake, checked before it is reached."""
+
+
+def pad(message: bytes, padded_length: int) -> bytes:
+    """Two bytes of length, the message, `#` up to `padded_length` (protocol, "padded string")."""
+    length = len(message)
+    rest = padded_length - length - 2
+    if rest < 0 or length > 0xFFFD:
+        raise LargeMessage(f"{length} bytes do not fit into {padded_length}")
+    return b"".join((length.to_bytes(2, "big"), message, _PADDING[:rest]))
+
+
+def unpad(padded: bytes) -> bytes | None:
+    """None when the length prefix is cut or says more than there is; what pads is not looked at."""
+    if len(padded) < 2:
+        return None
+    end = (padded[0] << 8 | padded[1]) + 2
+    if end > len(padded):
+        return None
+    return padded[2:end]
+
+
+def cb_encrypt(secret: bytes, nonce: bytes, message: bytes, padded_length: int) -> bytes:
+    return sodium.secretbox(secret, nonce, pad(message, padded_length))
+
+
+def cb_decrypt(secret: bytes, nonce: bytes, box: bytes) -> bytes | None:
+    padded = sodium.secretbox_open(secret, nonce, box)
+    return None if padded is None else unpad(padded)
+
+
+def cb_encrypt_no_pad(secret: bytes, nonce: bytes, message: bytes) -> bytes:
+    return sodium.secretbox(secret, nonce, message)
+
+
+def cb_decrypt_no_pad(secret: bytes, nonce: bytes, box: bytes) -> bytes | None:
+    return sodium.secretbox_open(secret, nonce, box)
+
+
+def nonce_of(data: bytes) -> bytes:
+    """A nonce from a correlation id of any length: the first 24 bytes, zeros after a shorter one."""
+    return data if len(data) == NONCE_SIZE else data[:NONCE_SIZE].ljust(NONCE_SIZE, b"\0")
+
+
+def reverse_nonce(nonce: bytes) -> bytes:
+    """The nonce of a proxied answer is the request's, byte by byte from the end."""
+    return nonce[::-1]
