@@ -1,0 +1,139 @@
+"""Redis Cluster: a mux for each master. When a node says that slots moved, or goes away, the slots are looked up
+again and operations go to where their partition is now, in order."""
+
+import asyncio
+import contextlib
+import random
+import re
+
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
+
+from weir.store.mux import CTX, ON_REPLY, WIRE, Mux, Op
+from weir.store.records import UNAVAILABLE, StoreError
+from weir.store.topology import PLACES, SLOTS, Topology
+from weir.store.url import Node, RedisUrl
+
+_TAG = re.compile(rb"\{(\d+|weir)\}:")
+_AGAIN = 0.2
+
+
+class Cluster(Topology):
+    def __init__(self, url: RedisUrl, *, deadline: float) -> None:
+        super().__init__(url, deadline=deadline)
+        self._owners: list[Node] = []
+        self._by_node: dict[Node, Mux] = {}
+        self._closed = False
+
+    async def open(self) -> None:
+        await self._refresh()
+        for mux in self.nodes:
+            await mux.started
+
+    async def close(self) -> None:
+        self._closed = True
+        await super().close()
+
+    async def masters(self) -> list[Node]:
+        return list(dict.fromkeys(await self._slots()))
+
+    async def master(self, p: int) -> Node:
+        return self._owners[p]
+
+    async def _slots(self) -> list[Node]:
+        """The master of each place, as a node sees it that can speak for the cluster."""
+        seeds = list(dict.fromkeys([*self._by_node, *self.url.nodes]))
+        random.shuffle(seeds)
+        refused: RedisError | None = None
+        for seed in seeds:
+            try:
+                async with self.admin(seed) as client:
+                    state = await client.execute_command("CLUSTER INFO")  # type: ignore[no-untyped-call]
+                    ranges = await client.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+            except (RedisError, OSError) as error:
+                refused = error if isinstance(error, RedisError) else refused
+                continue
+            if state["cluster_state"] != "ok":
+                continue
+            owners = _owners(ranges, seed)
+            if owners is not None:
+                return owners
+        if isinstance(refused, (AuthenticationError, ResponseError)):
+            raise StoreError(f"Redis refuses the connection: {refused}")
+        raise OSError("no node of the cluster serves all slots")
+
+    def _mux(self, node: Node) -> Mux:
+        mux = self._by_node.get(node)
+        if mux is None:
+
+            async def dial(protocol: asyncio.Protocol) -> None:
+                await self.dial(node, protocol)
+
+            mux = self._by_node[node] = Mux(
+                dial,
+                self.greeting,
+                deadline=self._deadline,
+                durability=self.durability,
+                on_up=self._up,
+                on_down=self._down,
+                on_moved=lambda _mux: self._look(),
+            )
+            mux.start_soon()
+        return mux
+
+    async def _refresh(self) -> None:
+        """Looks the slots up, and moves operations that wait at a node that does not serve them any more."""
+        self._owners = await self._slots()
+        before = list(dict.fromkeys(self.muxes))
+        self.muxes[:] = [self._mux(node) for node in self._owners]
+        for mux in before:
+            for op in mux.hand_over():
+                self._route(op, mux)
+            mux.resume()
+        serving = set(self.muxes)
+        for node, mux in list(self._by_node.items()):
+            if mux not in serving:
+                del self._by_node[node]
+                await mux.close()
+
+    def _route(self, op: Op, was: Mux) -> None:
+        wire = op[WIRE][0] if isinstance(op[WIRE], tuple) else op[WIRE]
+        tag = _TAG.search(wire)
+        if tag is not None:
+            self.muxes[PLACES[tag.group(0)[:-1]]].resubmit([op])
+        elif was in self.muxes:
+            was.resubmit([op])
+        else:
+            op[ON_REPLY](UNAVAILABLE, op[CTX])  # for that very node
+
+    def _up(self) -> None:
+        self.on_up()
+
+    def _down(self) -> None:
+        self.on_down()
+        self._look()
+
+    def _look(self) -> None:
+        if not self._closed and (self._refreshing is None or self._refreshing.done()):
+            self._refreshing = asyncio.create_task(self._look_until_served())
+
+    async def _look_until_served(self) -> None:
+        """A fail-over takes a while: look until each place is served by a node that is there."""
+        while not self._closed:
+            with contextlib.suppress(OSError, RedisError, StoreError):
+                await self._refresh()
+                if all(mux.connected for mux in self.muxes):
+                    return
+            await asyncio.sleep(_AGAIN)
+
+
+def _owners(ranges: list[list[object]], seed: Node) -> list[Node] | None:
+    owners: list[Node | None] = [None] * len(SLOTS)
+    for first, last, master, *_replicas in ranges:
+        host, port = master[0], master[1]  # type: ignore[index]
+        host = host.decode() if isinstance(host, bytes) else str(host or "")
+        node = Node(host or seed.host, int(port))
+        for place, slot in enumerate(SLOTS):
+            if first <= slot <= last:  # type: ignore[operator]
+                owners[place] = node
+    found = [node for node in owners if node is not None]
+    return found if len(found) == len(SLOTS) else None

@@ -1,0 +1,44 @@
+-- Expires old messages and notifications of some queues, and finds queues that nobody uses.
+-- KEYS queue records
+-- ARGV 1 messages before, 2 notifications before (Unix times), 3 first day that counts as used or '',
+--      4 '1' on a retry (then less is counted)
+-- Answers {messages dropped, notifications dropped, messages left, recipient id, notifier id or '', … of unused queues}.
+-- include: head
+local before, ntf_before, used = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local messages, notifications, left = 0, 0, 0
+local unused = {}
+
+local function live(owner)
+  return owner and owner ~= '' and redis.call('EXISTS', tag .. ':e:' .. string.match(owner, '^[^:]*')) == 1
+end
+
+for _, q in ipairs(KEYS) do
+  local r = redis.call('HMGET', q, 'u', 'o', 'rs', 'n', 'ns')
+  local id = string.sub(q, #tag + 4)
+  local list = tag .. ':m:' .. id
+  local entry, dropped = head(list, before)
+  messages = messages + dropped
+  if entry then
+    left = left + redis.call('LLEN', list)
+  elseif dropped > 0 and r[3] and r[3] ~= '' then
+    redis.call('SREM', tag .. ':v:' .. r[3] .. ':ready', id)
+  end
+  if r[4] then
+    local f = tag .. ':f:' .. r[4]
+    local item = redis.call('LINDEX', f, 0)
+    while item and struct.unpack('>I4', item, 5) < ntf_before do
+      redis.call('LPOP', f)
+      notifications = notifications + 1
+      item = redis.call('LINDEX', f, 0)
+      if not item and r[5] and r[5] ~= '' then redis.call('SREM', tag .. ':v:' .. r[5] .. ':ready', r[4]) end
+    end
+  end
+  if used and r[1] and tonumber(r[1]) < used and not live(r[2]) then
+    local service = r[3] and r[3] ~= '' and redis.call('HMGET', tag .. ':v:' .. r[3], 'o', 'u')
+    if not service or (not live(service[1]) and tonumber(service[2] or 0) < used) then
+      unused[#unused + 1] = id
+      unused[#unused + 1] = r[4] or ''
+    end
+  end
+end
+return {messages, notifications, left, unpack(unused)}

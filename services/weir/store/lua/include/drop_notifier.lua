@@ -1,0 +1,15 @@
+-- include: tell
+-- include: assoc
+-- drop_notifier(ntf, owner, service, hash, own): removes a notifier id with what waits for it and tells its owner DELD.
+-- Answers how many notifications were dropped.
+local function drop_notifier(ntf, owner, service, hash, own)
+  if service and service ~= '' then
+    leave('ntf', service, ntf, hash)
+    owner = redis.call('HGET', tag .. ':v:' .. service, 'o')
+  end
+  if owner and owner ~= '' then tell(owner, own, 'D', ntf, service or '') end
+  local waiting = redis.call('LLEN', tag .. ':f:' .. ntf)
+  redis.call('UNLINK', tag .. ':n:' .. ntf, tag .. ':f:' .. ntf)
+  redis.call('HINCRBY', tag .. ':k', 'notifiers', -1)
+  return waiting
+end

@@ -1,0 +1,31 @@
+-- NSUB: makes a connection (or the service it speaks for) the owner of a queue's notifications.
+-- KEYS 1 queue record, 2 waiting notifications
+-- ARGV 1 rev, 2 owner token, 3 'edge:conn:' of the caller, 4 notifier id, 5 service or '', 6 MD5 of the notifier id,
+--      7 '1' on a retry (not needed: repeating it is harmless)
+-- Answers 1 STALE, 2 GONE, 6 FENCED, or {association, 1 when notifications wait}; associations as in sub.
+-- The previous owner gets END; the owner of the service that the notifier left gets END for it.
+-- include: tell
+-- include: assoc
+local q, token, own, id, service = KEYS[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local r = redis.call('HMGET', q, 'r', 'no', 'ns')
+if not r[1] then return 2 end
+if r[1] ~= ARGV[1] then return 1 end
+if service ~= '' and redis.call('HGET', tag .. ':v:' .. service, 'o') ~= token then return 6 end
+
+local waiting = redis.call('EXISTS', KEYS[2])
+local was = r[3] or ''
+local assoc = service == '' and 0 or 2
+if was ~= service then
+  assoc = 1
+  if was ~= '' then
+    assoc = service == '' and 4 or 3
+    leave('ntf', was, id, ARGV[6])
+    local owner = redis.call('HGET', tag .. ':v:' .. was, 'o')
+    if owner then tell(owner, own, 'V', id, was .. ARGV[1]) end
+  end
+  if service ~= '' then join('ntf', service, id, ARGV[6], waiting == 1) end
+end
+if r[2] and r[2] ~= '' and r[2] ~= token then tell(r[2], own, 'E', id, '') end
+redis.call('HSET', q, 'no', service == '' and token or '')
+if was ~= service then redis.call('HSET', q, 'ns', service, 'r', tonumber(r[1]) + 1) end
+return {assoc, waiting}

@@ -1,0 +1,14 @@
+-- Disconnect: takes a connection out of the queues it owns; others that own them by now are left alone.
+-- KEYS queue records
+-- ARGV 1 owner field ('o' or 'no'), 2 'edge:conn:', 3 '1' on a retry (not needed)
+-- Answers how many it released.
+local field, own = ARGV[1], ARGV[2]
+local released = 0
+for _, q in ipairs(KEYS) do
+  local owner = redis.call('HGET', q, field)
+  if owner and string.sub(owner, 1, #own) == own then
+    redis.call('HDEL', q, field)
+    released = released + 1
+  end
+end
+return released

@@ -1,0 +1,12 @@
+-- KEY, SKEY, LKEY: sets the sender's key; the same key again is fine, another is a conflict.
+-- KEYS 1 queue record
+-- ARGV 1 rev, 2 key, 3 '1' on a retry: then the key in place is OK at any rev
+-- Answers the new rev, negative, or 1 STALE, 2 GONE, 5 CONFLICT.
+local r = redis.call('HMGET', KEYS[1], 'r', 'y')
+if not r[1] then return 2 end
+local rev = tonumber(r[1])
+if r[2] == ARGV[2] and (ARGV[3] == '1' or r[1] == ARGV[1]) then return -rev end
+if r[1] ~= ARGV[1] then return 1 end
+if r[2] then return 5 end
+redis.call('HSET', KEYS[1], 'y', ARGV[2], 'r', rev + 1)
+return -rev - 1

@@ -1,0 +1,51 @@
+"""The Lua scripts: read from their files, includes expanded, addressed by their SHA-1."""
+
+import re
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
+
+
+def _folder() -> Traversable:
+    return files("weir.store") / "lua"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    return tuple(sorted(f.name.removesuffix(".lua") for f in _folder().iterdir() if f.name.endswith(".lua")))
+
+
+def expand(name: str, *, sharded: bool = False) -> str:
+    """A script's text with every include in its place, each once."""
+    seen: set[str] = set()
+
+    def piece(match: re.Match[str]) -> str:
+        part = match.group(1)
+        if part in seen:
+            return ""
+        seen.add(part)
+        file = "poke_shard" if part == "poke" and sharded else part
+        return _INCLUDE.sub(piece, (_folder() / "include" / f"{file}.lua").read_text())
+
+    return _INCLUDE.sub(piece, (_folder() / f"{name}.lua").read_text())
+
+
+class Scripts:
+    """All scripts in the form for one kind of Redis: `sharded` where SPUBLISH is there (Cluster from 7.0)."""
+
+    def __init__(self, *, sharded: bool = False) -> None:
+        self.sharded = sharded
+        self.texts = {name: expand(name, sharded=sharded).encode() for name in names()}
+        self.shas = {name: sha1(text).hexdigest().encode() for name, text in self.texts.items()}
+
+    def head(self, name: str, keys: int, args: int) -> bytes:
+        """The start of an EVALSHA on the wire, up to the first key. `args` counts the retry flag."""
+        return b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%d\r\n" % (
+            3 + keys + args,
+            self.shas[name],
+            len(str(keys)),
+            keys,
+        )

@@ -1,0 +1,216 @@
+"""Which Redis node serves which partition: one master, the master that Sentinel names, or the masters of a Cluster."""
+
+import asyncio
+import contextlib
+from binascii import crc_hqx
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import hiredis
+
+from weir.store import keys
+from weir.store.durability import Durability
+from weir.store.link import ReplyError
+from weir.store.mux import Mux
+from weir.store.records import StoreError
+from weir.store.resp import command
+from weir.store.scripts import Scripts
+from weir.store.url import Node, RedisUrl
+
+if TYPE_CHECKING:
+    import redis.asyncio as aioredis
+
+REGISTRY = keys.PARTITIONS  # the place, after the partitions, of the keys under {weir}
+_TAGS = (*keys.TAGS, b"{weir}")
+SLOTS = tuple(crc_hqx(tag[1:-1], 0) % 16384 for tag in _TAGS)  # the Cluster's: CRC16 of what the braces hold
+PLACES = {tag: place for place, tag in enumerate(_TAGS)}
+_DIAL_LIMIT = 3.0
+
+
+class Topology:
+    """`muxes[p]` is where partition p is; `muxes[REGISTRY]` where the keys under {weir} are."""
+
+    def __init__(self, url: RedisUrl, *, deadline: float) -> None:
+        self.url = url
+        self.muxes: list[Mux] = []
+        self.scripts = Scripts()
+        self.durability: Durability | None = None
+        self.on_up: Callable[[], None] = lambda: None
+        self.on_down: Callable[[], None] = lambda: None
+        self.version = (0, 0)
+        self._deadline = deadline
+        self._ssl = url.ssl_context()
+        self._refreshing: asyncio.Task[None] | None = None
+
+    @property
+    def nodes(self) -> list[Mux]:
+        """Each mux once."""
+        return list(dict.fromkeys(self.muxes))
+
+    async def open(self) -> None:
+        raise NotImplementedError
+
+    async def masters(self) -> list[Node]:
+        return [await self.master(0)]
+
+    async def probe(self) -> None:
+        """Learns what the nodes can do, before any script is loaded."""
+        versions = [(await self.info(node))["redis_version"] for node in await self.masters()]
+        self.version = min(_version(v) for v in versions)
+        if self.version < (6, 2):
+            raise StoreError("Redis 6.2 or later is needed")
+        self.scripts = Scripts(sharded=self.url.kind == "cluster" and self.version >= (7, 0))
+
+    async def info(self, node: Node) -> dict[str, str]:
+        """INFO server; without redis-py, whose import costs an edge more than all of this."""
+        async with asyncio.timeout(_DIAL_LIMIT):
+            if node.path:
+                reader, writer = await asyncio.open_unix_connection(node.path)
+            else:
+                name = node.host if self._ssl is not None else None
+                reader, writer = await asyncio.open_connection(
+                    node.host, node.port, ssl=self._ssl, server_hostname=name
+                )
+            try:
+                parser = hiredis.Reader(replyError=ReplyError)
+                writer.write(self.login() + command(b"INFO", b"server"))
+                while True:
+                    data = await reader.read(65536)
+                    if not data:
+                        raise OSError("it closes the connection")
+                    parser.feed(data)
+                    while (reply := parser.gets()) is not False:
+                        if isinstance(reply, ReplyError):
+                            if reply.code == "LOADING":
+                                raise OSError("it is still loading")
+                            raise StoreError(f"Redis refuses the connection: {reply}")
+                        if reply != b"OK":
+                            lines = reply.decode().splitlines()
+                            return dict(line.split(":", 1) for line in lines if ":" in line)
+            finally:
+                writer.close()
+
+    async def master(self, p: int) -> Node:
+        """The node that serves a place now."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refreshing
+        for mux in self.nodes:
+            await mux.close()
+
+    def admin(self, node: Node) -> "aioredis.Redis":
+        """A redis-py client, for topology and administration."""
+        import redis.asyncio as aioredis
+
+        common: dict[str, Any] = {
+            "username": self.url.username,
+            "password": self.url.password,
+            "db": self.url.db,
+            "socket_timeout": _DIAL_LIMIT,
+            "socket_connect_timeout": _DIAL_LIMIT,
+        }
+        if node.path:
+            return aioredis.Redis(unix_socket_path=node.path, **common)
+        if self._ssl is not None:
+            common |= {
+                "ssl": True,
+                "ssl_ca_certs": self.url.ca_file,
+                "ssl_cert_reqs": "required" if self.url.verify else "none",
+                "ssl_check_hostname": self.url.verify,
+            }
+        return aioredis.Redis(host=node.host, port=node.port, **common)
+
+    def login(self) -> bytes:
+        if self.url.password is None:
+            return b""
+        user = [self.url.username.encode()] if self.url.username else []
+        return command(b"AUTH", *user, self.url.password.encode())
+
+    def greeting(self) -> list[bytes]:
+        """What a fresh connection says first."""
+        words = [self.login()] if self.url.password is not None else []
+        if self.url.db:
+            words.append(command(b"SELECT", self.url.db))
+        words.append(command(b"CLIENT", b"SETNAME", b"weir"))
+        return words + [command(b"SCRIPT", b"LOAD", text) for text in self.scripts.texts.values()]
+
+    async def dial(self, node: Node, protocol: asyncio.Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_DIAL_LIMIT):
+            if node.path:
+                await loop.create_unix_connection(lambda: protocol, node.path)
+            else:
+                name = node.host if self._ssl is not None else None
+                await loop.create_connection(
+                    lambda: protocol, node.host, node.port, ssl=self._ssl, server_hostname=name
+                )
+
+    async def listening_places(self, edge: bytes) -> dict[Node, list[bytes]]:
+        """For each node to listen at, the (S)SUBSCRIBE commands that bring an edge its pokes."""
+        if not self.scripts.sharded:
+            return {await self.master(0): [command(b"SUBSCRIBE", keys.channel(edge))]}
+        places: dict[Node, list[bytes]] = {}
+        for p in range(keys.PARTITIONS):
+            places.setdefault(await self.master(p), []).append(command(b"SSUBSCRIBE", keys.shard_channel(p, edge)))
+        return places
+
+
+class OneMaster(Topology):
+    """A single Redis, or the master that Sentinel names: asked again at every dial."""
+
+    async def master(self, p: int = 0) -> Node:
+        if self.url.kind == "single":
+            return self.url.nodes[0]
+        from redis.asyncio.sentinel import Sentinel
+        from redis.exceptions import RedisError
+
+        sentinel = Sentinel(  # type: ignore[no-untyped-call]
+            [(node.host, node.port) for node in self.url.nodes],
+            sentinel_kwargs={
+                "username": self.url.sentinel_username,
+                "password": self.url.sentinel_password,
+                "socket_timeout": _DIAL_LIMIT,
+                "ssl": self.url.tls,
+            },
+        )
+        try:
+            host, port = await sentinel.discover_master(self.url.master)
+        except RedisError as error:
+            raise OSError("no Sentinel names a master") from error
+        finally:
+            for client in sentinel.sentinels:
+                await client.aclose()
+        return Node(str(host), int(port))
+
+    async def open(self) -> None:
+        async def dial(protocol: asyncio.Protocol) -> None:
+            await self.dial(await self.master(), protocol)
+
+        mux = Mux(
+            dial,
+            self.greeting,
+            deadline=self._deadline,
+            durability=self.durability,
+            on_up=lambda: self.on_up(),
+            on_down=lambda: self.on_down(),
+        )
+        self.muxes[:] = [mux] * len(_TAGS)
+        mux.start_soon()
+        await mux.started
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+def make(url: RedisUrl, *, deadline: float) -> Topology:
+    if url.kind == "cluster":
+        from weir.store.cluster import Cluster
+
+        return Cluster(url, deadline=deadline)
+    return OneMaster(url, deadline=deadline)

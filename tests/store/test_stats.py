@@ -1,0 +1,71 @@
+"""Numbers of the fleet."""
+
+import os
+
+from tests.store.conftest import OpenEdge
+from tests.store.harness import NOW
+
+
+async def test_counters_add_up_across_edges(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    await a.store.add_stats({"msgSent": 2, "qCreated": 1, "zero": 0})
+    await b.store.add_stats({"msgSent": 3})
+    stats = await a.store.read_stats()
+    assert (stats["msgSent"], stats["qCreated"]) == (5, 1)
+    assert "zero" not in stats
+    assert stats["fromTime"] > NOW
+
+
+async def test_what_is_stored(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    recs = [await a.new(ntf=n % 2 == 0) for n in range(10)]
+    for rec in recs:
+        await b.send(rec)
+    await b.store.add_stats({})
+    await a.store.publish_edge({"clients": 3})
+    await b.store.publish_edge({"clients": 4})
+    counts = await a.store.counts()
+    assert {name: counts[name] for name in ("queues", "notifiers", "messages", "services", "edges")} == {
+        "queues": 10,
+        "notifiers": 5,
+        "messages": 10,
+        "services": 0,
+        "edges": 2,
+    }
+    assert await a.store.read_edges() == {
+        a.store.edge.decode(): {"clients": 3},
+        b.store.edge.decode(): {"clients": 4},
+    }
+    await a.sub(recs[0], 1, 1)
+    await a.ack(recs[0], 1, 1)
+    await a.store.delete(recs[1], 1)
+    assert (await a.store.counts())["messages"] == 8
+
+
+async def test_active_queues(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    ids = [os.urandom(24) for _ in range(600)]
+    await a.store.add_active(set(ids[:400]), ids[:10])
+    await b.store.add_active(ids[200:], [])
+    counts = await a.store.counts()
+    for period in ("day", "week", "month"):
+        assert abs(counts[f"queues_{period}"] - 600) < 30
+        assert counts[f"notifiers_{period}"] == 10
+
+
+async def test_active_queues_cannot_be_joined(open_one: OpenEdge) -> None:
+    """The same queue has another hash in each period's sketch."""
+    edge = await open_one()
+    await edge.store.add_active([b"q" * 24], [])
+    sketches = await edge.store.ask_registry(b"KEYS", b"{weir}:active:*")
+    assert len(sketches) == 3
+    contents = {await edge.store.ask_registry(b"GET", key) for key in sketches}
+    assert len(contents) == 3
+
+
+async def test_redis_as_the_edge_sees_it(open_any: OpenEdge) -> None:
+    edge = await open_any()
+    info = await edge.store.redis_info()
+    assert info["up"] == 1
+    assert info["memory_used_bytes"] > 0
+    assert info["keys"] > 60
