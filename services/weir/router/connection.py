@@ -1,0 +1,337 @@
+"""One client's connection: its commands in order, its answers and messages folded into few blocks.
+
+Commands of a connection are begun in the order they came. A command that needs more than cached credentials holds back
+the blocks behind it (`hold`), so that nothing of one connection overtakes. Answers of one block leave together, in the
+order of its commands. Messages wait as ids (`waiting`) until there is room for their bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from weir.router.handlers import OPS
+from weir.router.op import Op, Origin, encode_error
+from weir.router.outgoing import Outgoing
+from weir.router.subscriptions import ServiceTotals, Sub
+from weir.router.traces import TracedOrigin
+from weir.router.verification import Verifier
+from weir.store.records import Entry, Event
+from weir.wire import commands as cmd
+from weir.wire.errors import Name, NameErrorTag
+from weir.wire.replies import SOK
+from weir.wire.smp import encode_reply
+from weir.wire.transmission import ClientTransmission, TransmissionError, decode_block, encode_server
+
+if TYPE_CHECKING:
+    from weir.router.router import Router
+    from weir.router.sending import SendOp
+    from weir.router.services import Fold
+    from weir.transport.connection import Connection
+
+_OPEN_BLOCKS = 8  # of one client, begun and not answered: with more, one that floods is felt by the others
+_BATCH_STATS = {cmd.SUB: "qSubAllB", cmd.DEL: "qDeletedAllB", cmd.NDEL: "ntfDeletedB", cmd.NSUB: "ntfSubB"}
+_TRACED_BY_THEMSELVES = frozenset((cmd.SEND, cmd.ACK, cmd.SUBS, cmd.NSUBS))
+_PONG = b"PONG"
+_NO_RESOLVER = Name(NameErrorTag.NO_RESOLVER)  # names are a later version's; older clients may ask all the same
+_SOKS_WITH_MESSAGE = 4
+
+
+class Client:
+    """The handler of one connection."""
+
+    __slots__ = (
+        "_forwards",
+        "backlog",
+        "blocks",
+        "closed",
+        "conn",
+        "draining",
+        "early",
+        "epoch",
+        "fold",
+        "hold",
+        "id",
+        "in_ring",
+        "ntf_subs",
+        "ntf_waiting",
+        "open_blocks",
+        "out",
+        "paused",
+        "router",
+        "sending",
+        "service",
+        "service_subscribed",
+        "session",
+        "sok",
+        "subs",
+        "takeover",
+        "totals",
+        "trace",
+        "verifier",
+    )
+
+    def __init__(self, router: Router, conn: Connection) -> None:
+        self.router = router
+        self.conn = conn
+        self.id = conn.id
+        self.session = conn.session
+        self.service = conn.service
+        self.verifier = Verifier(conn.session_key, conn.service)
+        self.sok = encode_reply(self.session.version, SOK(None if self.service is None else self.service.service_id))
+        self.out = Outgoing(self)
+        self.subs: dict[bytes, Sub] = {}
+        self.ntf_subs: dict[bytes, tuple[int, bytes]] = {}  # notifier id → gen, the queue's recipient id
+        self.ntf_waiting: set[bytes] = set()  # notifier ids with notifications to take
+        self.epoch: int | None = None  # of the service, once this connection has taken it over
+        self.takeover: asyncio.Event | None = None  # set when the takeover under way has ended
+        self.early: list[Event] | None = None  # what came for the service before its takeover was heard of
+        self.service_subscribed = False
+        self.totals = ServiceTotals()
+        self.fold: Fold | None = None
+        self.sending: dict[bytes, list[SendOp]] = {}  # sender id → SENDs under way, in order
+        self.backlog: deque[Op] = deque()
+        self.in_ring = False
+        self.blocks: deque[bytes] = deque()
+        self.hold = 0
+        self.open_blocks = 0
+        self._forwards: asyncio.Semaphore | None = None
+        self.paused = False
+        self.closed = False
+        self.draining = False
+        self.trace = False
+
+    # What the transport tells.
+
+    def on_block(self, content: bytes) -> None:
+        if self.hold or self.blocks or self.open_blocks >= _OPEN_BLOCKS or self.out.full:
+            self.blocks.append(content)
+            self._pause()
+        else:
+            self._block(content)
+
+    def on_writable(self) -> None:
+        self.out.on_writable()
+        self._next_block()
+
+    def on_closed(self) -> None:
+        self.closed = True
+        self.blocks.clear()
+        self.sending.clear()
+        self.router.gone(self)
+
+    # Commands in.
+
+    def release(self) -> None:
+        """A command that held the connection back has been begun."""
+        self.hold -= 1
+        if self.blocks and not self.hold:
+            self.router.loop.call_soon(self._next_block)
+
+    def _next_block(self) -> None:
+        while self.blocks and not self.hold and self.open_blocks < _OPEN_BLOCKS and not self.out.full:
+            self._block(self.blocks.popleft())
+        if not self.blocks and self.paused and not (self.closed or self.draining):
+            self.paused = False
+            self.conn.resume_reading()
+
+    def _pause(self) -> None:
+        if not self.paused:
+            self.paused = True
+            self.conn.pause_reading()
+
+    def _block(self, content: bytes) -> None:
+        transmissions = decode_block(self.session, content)
+        self.open_blocks += 1
+        if len(transmissions) == 1:
+            self.begin(transmissions[0], self, 0)
+            return
+        self._count_batch(transmissions)
+        batch = Batch(self, len(transmissions))
+        for index, t in enumerate(transmissions):
+            self.begin(t, batch, index)
+
+    def begin(self, t: ClientTransmission | TransmissionError, origin: Origin, index: int) -> None:
+        if type(t) is TransmissionError:
+            origin.put(index, t.corr_id, t.entity_id, encode_error(self.session.version, t.error))
+            return
+        assert type(t) is ClientTransmission
+        kind = type(t.command)
+        if kind is cmd.PING:
+            origin.put(index, t.corr_id, b"", _PONG)
+        elif kind is cmd.RSLV:
+            origin.put(index, t.corr_id, b"", encode_error(origin.session.version, _NO_RESOLVER))
+        else:
+            if self.trace and self.router.tracer is not None and kind not in _TRACED_BY_THEMSELVES:
+                origin = TracedOrigin(origin, self.router.tracer, t)
+            OPS[kind](self, origin, t, index).begin()
+
+    def _count_batch(self, transmissions: list[ClientTransmission | TransmissionError]) -> None:
+        kinds = {type(t.command) for t in transmissions if type(t) is ClientTransmission}
+        if len(kinds) == 1:
+            name = _BATCH_STATS.get(kinds.pop())
+            if name is not None:
+                stats = self.router.stats
+                setattr(stats, name, getattr(stats, name) + 1)
+
+    # Answers out: this is the origin of commands that come alone in their block.
+
+    def put(self, index: int, corr_id: bytes, entity_id: bytes, reply: bytes) -> None:
+        self.block_done()
+        self.out.add(encode_server(self.session, corr_id, entity_id, reply))
+
+    def answer(self, op: Op, reply: bytes) -> None:
+        t = op.t
+        self.open_blocks -= 1
+        if self.blocks and not self.hold:
+            self.router.loop.call_soon(self._next_block)
+        self.out.add(encode_server(self.session, t.corr_id, t.entity_id, reply))
+
+    def answer_sub(self, op: Op, reply: bytes, sub: Sub, entry: Entry) -> None:
+        t = op.t
+        self.block_done()
+        answer = encode_server(self.session, t.corr_id, t.entity_id, reply)
+        self.out.message_with([answer], t.entity_id, sub, entry)
+
+    def detach(self, op: Op) -> None:
+        self.block_done()
+
+    def push(self, corr_id: bytes, entity_id: bytes, reply: bytes) -> None:
+        """An event, or an answer that comes on its own."""
+        if not self.closed:
+            self.out.add(encode_server(self.session, corr_id, entity_id, reply))
+
+    def block_done(self) -> None:
+        self.open_blocks -= 1
+        if self.blocks and not self.hold:
+            self.router.loop.call_soon(self._next_block)
+
+    def ntf_gen(self, ntf_id: bytes) -> int | None:
+        """The generation under which this connection has a notifier."""
+        if self.service is not None:
+            return self.epoch
+        sub = self.ntf_subs.get(ntf_id)
+        return None if sub is None else sub[0]
+
+    @property
+    def forwards(self) -> asyncio.Semaphore:
+        """Commands for other routers under way at once."""
+        if self._forwards is None:
+            self._forwards = asyncio.Semaphore(self.router.config.proxy.client_concurrency)
+        return self._forwards
+
+    # The service.
+
+    @asynccontextmanager
+    async def taking_over(self) -> AsyncIterator[None]:
+        """Redis has the new owner before this edge hears its epoch: events that come meanwhile are held back, and
+        follow behind the answer to the command that took the service over."""
+        self.takeover = ended = asyncio.Event()
+        self.early = self.early or []
+        try:
+            yield
+        finally:
+            self.takeover = None
+            ended.set()
+            self.router.loop.call_soon(self._replay)
+
+    def _replay(self) -> None:
+        if self.takeover is not None:
+            return  # it failed, and another has begun
+        early, self.early = self.early, None
+        for event in early or ():
+            self.router.delivery.on_event(event)
+
+    def end_service(self) -> None:
+        """This connection does not own its service any more."""
+        self.epoch = None
+        self.service_subscribed = False
+        if self.fold is not None:
+            self.fold.stop()
+        for rcv_id in [rcv_id for rcv_id, sub in self.subs.items() if not sub.prohibit]:
+            del self.subs[rcv_id]
+        self.out.waiting.clear()
+        self.ntf_waiting.clear()
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Subscribed clients are never idle. (GET is no subscription.)"""
+        return (
+            bool(self.ntf_subs)
+            or self.service_subscribed
+            or self.totals.count > 0
+            or any(not sub.prohibit for sub in self.subs.values())
+        )
+
+    def count_into(self, gauges: dict[str, int]) -> None:
+        gauges["outgoing_bytes"] += self.out.pending_bytes
+        gauges["deferred"] += len(self.out.waiting)
+        for sub in self.subs.values():
+            if sub.sent:
+                gauges["in_flight"] += 1
+        if self.service is None:
+            subs = len(self.subs)
+            gauges["subscriptions"] += subs
+            gauges["subscribed_clients"] += bool(subs)
+            gauges["ntf_subscriptions"] += len(self.ntf_subs)
+            gauges["ntf_clients"] += bool(self.ntf_subs)
+        elif self.epoch is not None:
+            kind = "ntf_service" if self.service.role is cmd.ServiceRole.NOTIFIER else "service"
+            gauges["ntf_services" if kind == "ntf_service" else "service_subscriptions"] += self.service_subscribed
+            gauges[f"{kind}_queues"] += self.totals.count
+
+    def drain(self) -> None:
+        """Let the client go once what it has sent is answered: its queues have no owner after that."""
+        if not self.draining:
+            self.draining = True
+            self._pause()
+        if not self.open_blocks and not self.blocks:
+            self.out.flush_now()
+            self.conn.close()
+
+
+class Batch:
+    """The commands of one block: answered together, in their order, the first message with up to four answers."""
+
+    __slots__ = ("client", "left", "messages", "replies", "session", "verifier")
+
+    def __init__(self, client: Client, count: int) -> None:
+        self.client = client
+        self.session = client.session
+        self.verifier = client.verifier
+        self.replies: list[bytes] = [b""] * count
+        self.left = count
+        self.messages: list[tuple[bytes, Sub, Entry]] = []
+
+    def put(self, index: int, corr_id: bytes, entity_id: bytes, reply: bytes) -> None:
+        self.replies[index] = encode_server(self.session, corr_id, entity_id, reply)
+        self._one_less()
+
+    def answer(self, op: Op, reply: bytes) -> None:
+        self.put(op.index, op.t.corr_id, op.t.entity_id, reply)
+
+    def answer_sub(self, op: Op, reply: bytes, sub: Sub, entry: Entry) -> None:
+        self.messages.append((op.t.entity_id, sub, entry))
+        self.put(op.index, op.t.corr_id, op.t.entity_id, reply)
+
+    def detach(self, op: Op) -> None:
+        self._one_less()
+
+    def _one_less(self) -> None:
+        self.left -= 1
+        if self.left:
+            return
+        client, messages = self.client, self.messages
+        replies = [reply for reply in self.replies if reply]
+        client.block_done()
+        if messages and len(replies) <= _SOKS_WITH_MESSAGE:
+            client.out.message_with(replies, *messages[0])
+            messages = messages[1:]
+        else:
+            for reply in replies:
+                client.out.add(reply)
+        for rcv_id, sub, entry in messages:
+            client.out.message(rcv_id, sub, entry)

@@ -1,0 +1,306 @@
+"""The control port: a line protocol for whoever runs the server, with the reference's words.
+
+A session gets its role once, by `auth`; a second `auth` shows it and does not change it. What is typed is never logged
+beyond the command's word: queue ids and passwords stay between the operator and the port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from weir.router.control_stats import server_info, sockets, stats
+from weir.router.view import EdgeView, Fleet
+from weir.store.records import EntityStatus, QueueRecord, Status, Unavailable
+from weir.store.store import Store
+from weir.wire.error_codec import decode_blocking_info, encode_blocking_info
+from weir.wire.errors import BlockingInfo
+
+log = logging.getLogger(__name__)
+
+_MAX_LINE = 4096
+_MAX_SESSIONS = 16
+_WRONG_PASSWORD_DELAY = 1.0
+_ATTEMPTS = 5  # a write that keeps finding the record changed under it
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+HELP = """\
+auth PASSWORD              take the role of this password (once a session)
+stats                      counters of the whole fleet
+clients                    clients of this edge, one a line (admin)
+sockets                    sockets of this edge
+server-info                clients and subscriptions, of this edge and of the fleet
+status ID                  status of the queue with this sender or link id
+block ID reason=spam|content[,notice={"ttl":SECONDS}]
+unblock ID
+delete ID                  delete the queue and its messages (admin)
+trace CLIENT on|off        trace every command of one client of this edge (admin)
+suspend | resume           stop or start taking new clients on this edge (admin)
+save                       nothing to do: all state is in Redis (admin)
+help | quit"""
+
+
+class Role(Enum):
+    NONE = 0
+    USER = 1
+    ADMIN = 2
+
+
+class ControlServer:
+    def __init__(self, server: asyncio.Server, sessions: set[asyncio.StreamWriter]) -> None:
+        self._server = server
+        self._sessions = sessions
+        self.port: int = server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        self._server.close()
+        for writer in list(self._sessions):
+            writer.close()
+        await self._server.wait_closed()
+
+
+async def start_control(edge: EdgeView) -> ControlServer:
+    sessions: set[asyncio.StreamWriter] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(sessions) >= _MAX_SESSIONS:
+            writer.write(b"error: too many sessions\n")
+            writer.close()
+            return
+        sessions.add(writer)
+        try:
+            await _Session(edge, reader, writer).run()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            sessions.discard(writer)
+            writer.close()
+
+    config = edge.config.control
+    return ControlServer(await asyncio.start_server(serve, config.listen, config.port, limit=_MAX_LINE), sessions)
+
+
+class _Refused(Exception):
+    """One line for the operator."""
+
+
+class _Session:
+    def __init__(self, edge: EdgeView, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._edge = edge
+        self._fleet = Fleet(edge)
+        self._reader = reader
+        self._writer = writer
+        self._role = Role.NONE
+
+    async def run(self) -> None:
+        self._put("SMP server control port", "'help' for supported commands")
+        while line := await self._reader.readuntil(b"\n"):
+            words = line.decode("utf-8", "replace").strip().split(" ")
+            if words[0] == "quit":
+                break
+            if words[0]:
+                await self._command(words[0], words[1:])
+            await self._writer.drain()
+
+    async def _command(self, word: str, arguments: list[str]) -> None:
+        entry = _COMMANDS.get(word)
+        if entry is None:
+            self._put("error: unknown command, try help")
+            return
+        role, count, run = entry
+        if self._role.value < role.value:
+            log.warning("control port: %s without the right to", word)
+            self._put("AUTH")
+            return
+        if not min(count) <= len(arguments) <= max(count):
+            self._put(f"error: {word} takes {' or '.join(map(str, count))} words, try help")
+            return
+        if word not in ("auth", "help"):
+            log.warning("control port: %s", word)
+        try:
+            async for text in run(self, arguments):
+                self._put(text)
+        except _Refused as refusal:
+            self._put(f"error: {refusal}")
+        except Unavailable:
+            self._put("error: Redis does not answer")
+
+    def _put(self, *lines: str) -> None:
+        self._writer.write("".join(line + "\n" for line in lines).encode())
+
+    async def auth(self, arguments: list[str]) -> AsyncIterator[str]:
+        auth = self._edge.config.auth
+        asked = Role.NONE
+        for role, password in (
+            (Role.ADMIN, auth.control_port_admin_password),
+            (Role.USER, auth.control_port_user_password),
+        ):
+            if password is not None and hmac.compare_digest(arguments[0].encode(), password.encode()):
+                asked = role
+                break
+        if self._role is Role.NONE:
+            if asked is Role.NONE:
+                await asyncio.sleep(_WRONG_PASSWORD_DELAY)
+            self._role = asked
+            yield f"Current role is {self._role.name.lower()}"
+        else:
+            other = "" if asked is self._role else ", start new session to change."
+            yield f"Current role is {self._role.name.lower()}{other}"
+
+    async def help(self, arguments: list[str]) -> AsyncIterator[str]:
+        yield HELP
+
+    async def stats(self, arguments: list[str]) -> AsyncIterator[str]:
+        for line in stats(await self._fleet.numbers()):
+            yield line
+
+    async def sockets(self, arguments: list[str]) -> AsyncIterator[str]:
+        for line in sockets(self._edge):
+            yield line
+
+    async def server_info(self, arguments: list[str]) -> AsyncIterator[str]:
+        for line in server_info(self._edge, await self._fleet.numbers(), self._role is Role.ADMIN):
+            yield line
+
+    async def clients(self, arguments: list[str]) -> AsyncIterator[str]:
+        yield (
+            "clientId,version,createdAt,rcvActiveAt,sndActiveAt,age,"
+            "subscriptions,ntfSubscriptions,outgoingBytes,service"
+        )
+        now = time.time()
+        for client in self._edge.clients():
+            times = ",".join(_time(at) for at in (client.created, client.rcv_active, client.snd_active))
+            yield (
+                f"{client.id},{client.version},{times},{int(now - client.created)},"
+                f"{client.subs},{client.ntf_subs},{client.outgoing},{'yes' if client.service else 'no'}"
+            )
+
+    async def trace(self, arguments: list[str]) -> AsyncIterator[str]:
+        client, switch = arguments
+        if not client.isdecimal() or switch not in ("on", "off"):
+            raise _Refused("trace CLIENT on|off")
+        if self._edge.config.telemetry.traces is None:
+            raise _Refused("tracing is off: set [telemetry] traces")
+        if not self._edge.trace_session(int(client), switch == "on"):
+            raise _Refused("no such client on this edge")
+        yield "ok"
+
+    async def suspend(self, arguments: list[str]) -> AsyncIterator[str]:
+        await self._edge.suspend()
+        yield "ok, this edge takes no new clients"
+
+    async def resume(self, arguments: list[str]) -> AsyncIterator[str]:
+        await self._edge.resume()
+        yield "ok, this edge takes new clients"
+
+    async def save(self, arguments: list[str]) -> AsyncIterator[str]:
+        yield "ok, all state is in Redis"
+
+    async def status(self, arguments: list[str]) -> AsyncIterator[str]:
+        record = await self._queue(arguments[0])
+        day = (_EPOCH + timedelta(days=record.day)).date().isoformat()
+        mode = record.mode.name.lower() if record.mode else "none"
+        yield f"status: {_status(record)}, updatedAt: {day}, queueMode: {mode}"
+
+    async def block(self, arguments: list[str]) -> AsyncIterator[str]:
+        info = decode_blocking_info(arguments[1].encode())
+        if info is None:
+            raise _Refused('expected reason=spam or reason=content, and perhaps ,notice={"ttl":SECONDS}')
+        record = await self._queue(arguments[0])
+        if record.status is not EntityStatus.ACTIVE:
+            before = _status(record)
+            if record.status != info:
+                await _found(self._edge.store.block(record.snd_id, info))
+            yield f"ok, already inactive: {before}"
+            return
+        await self._count_blocked()
+        await _found(self._edge.store.block(record.snd_id, info))
+        yield f"ok, queue blocked: {encode_blocking_info(info).decode()}"
+
+    async def unblock(self, arguments: list[str]) -> AsyncIterator[str]:
+        record = await self._queue(arguments[0])
+        if record.status is EntityStatus.ACTIVE:
+            yield "ok, queue was active"
+        elif record.status is EntityStatus.OFF:
+            yield "error, queue is inactive"
+        else:
+            reason = _status(record)
+            await _found(self._edge.store.unblock(record.snd_id))
+            yield f"ok, queue unblocked, it was {reason}"
+
+    async def delete(self, arguments: list[str]) -> AsyncIterator[str]:
+        for _ in range(_ATTEMPTS):
+            result = await self._edge.store.delete(await self._queue(arguments[0]), None)
+            if result.status is not Status.STALE:
+                yield f"ok, {result.messages} messages deleted"
+                return
+        raise _Refused("the queue keeps changing, try again")
+
+    async def _queue(self, text: str) -> QueueRecord:
+        """The queue of a sender id, or else of a link id."""
+        try:
+            entity_id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        except (binascii.Error, ValueError):
+            raise _Refused("not an id: expected base64url") from None
+        store = self._edge.store
+        return await store.get_snd(entity_id) or await _found(_by_link(store, entity_id))
+
+    async def _count_blocked(self) -> None:
+        quota = self._edge.config.auth.daily_block_queue_quota
+        name = f"qBlocked_{int(time.time()) // 86400}"
+        if quota and (await self._edge.store.read_stats()).get(name, 0) >= quota:
+            raise _Refused(f"reached limit of {max(quota, 0)} queues blocked daily")
+        await self._edge.store.add_stats({name: 1, "qBlocked": 1})
+
+
+async def _by_link(store: Store, link_id: bytes) -> QueueRecord | None:
+    answer: asyncio.Future[QueueRecord | Unavailable | None] = asyncio.get_running_loop().create_future()
+    store.fetch_link(link_id, lambda found: None if answer.done() else answer.set_result(found))
+    found = await answer
+    if isinstance(found, Unavailable):
+        raise found
+    return found
+
+
+async def _found(queue: Awaitable[QueueRecord | None]) -> QueueRecord:
+    """The queue, or the answer that the protocol gives when there is none."""
+    record = await queue
+    if record is None:
+        raise _Refused("AUTH")
+    return record
+
+
+def _status(record: QueueRecord) -> str:
+    if isinstance(record.status, BlockingInfo):
+        return f"blocked, {encode_blocking_info(record.status).decode()}"
+    return record.status.value
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_Run = Callable[[_Session, list[str]], AsyncIterator[str]]
+_COMMANDS: dict[str, tuple[Role, tuple[int, ...], _Run]] = {
+    "auth": (Role.NONE, (1,), _Session.auth),
+    "help": (Role.NONE, (0,), _Session.help),
+    "stats": (Role.USER, (0,), _Session.stats),
+    "sockets": (Role.USER, (0,), _Session.sockets),
+    "server-info": (Role.USER, (0,), _Session.server_info),
+    "status": (Role.USER, (1,), _Session.status),
+    "block": (Role.USER, (2,), _Session.block),
+    "unblock": (Role.USER, (1,), _Session.unblock),
+    "clients": (Role.ADMIN, (0,), _Session.clients),
+    "delete": (Role.ADMIN, (1,), _Session.delete),
+    "trace": (Role.ADMIN, (2,), _Session.trace),
+    "suspend": (Role.ADMIN, (0,), _Session.suspend),
+    "resume": (Role.ADMIN, (0,), _Session.resume),
+    "save": (Role.ADMIN, (0,), _Session.save),
+}

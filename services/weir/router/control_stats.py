@@ -1,0 +1,91 @@
+"""The numbers the control port prints: `stats`, `sockets` and `server-info`, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from weir.router.view import EdgeView, FleetNumbers
+
+_BEFORE_ACTIVE = ("qCreated", "qSecured", "qDeletedAll", "qDeletedAllB", "qDeletedNew", "qDeletedSecured")
+_SUBS = ("qSub", "qSubAllB", "qSubEnd", "qSubEndB")
+_MESSAGES = ("msgSent", "msgRecv", "msgRecvGet", "msgGet", "msgGetNoMsg")
+_NOTIFICATIONS = ("msgSentNtf", "msgRecvNtf", "msgNtfs", "msgNtfsB", "msgNtfExpired")
+_PROXY = ("pRequests", "pSuccesses", "pErrorsConnect", "pErrorsCompat", "pErrorsOther")
+_EDGE = (
+    ("Clients", "clients"),
+    ("SMP subscriptions", "subscriptions"),
+    ("SMP subscribed clients", "subscribed_clients"),
+    ("SMP service subscriptions", "service_subscriptions"),
+    ("SMP queues subscribed through services", "service_queues"),
+    ("Ntf subscriptions", "ntf_subscriptions"),
+    ("Ntf subscribed clients", "ntf_clients"),
+    ("Ntf service subscriptions", "ntf_services"),
+    ("Ntf queues subscribed through services", "ntf_service_queues"),
+)
+_ADMIN = (
+    ("Handshakes", "handshakes"),
+    ("Messages that wait for their ACK", "in_flight"),
+    ("Messages that wait for room", "deferred"),
+    ("Bytes that wait to be sent", "outgoing_bytes"),
+    ("Relays", "relays"),
+    ("Forwards", "forwards"),
+    ("Folds", "folds"),
+)
+
+
+def stats(numbers: FleetNumbers) -> Iterator[str]:
+    counted, stored = numbers.stats, numbers.counts
+
+    def each(names: tuple[str, ...]) -> Iterator[str]:
+        for name in names:
+            yield f"{name}: {counted.get(name, 0)}"
+
+    def together(*names: str) -> str:
+        return f"({','.join(str(counted.get(name, 0)) for name in names)})"
+
+    since = datetime.fromtimestamp(counted.get("fromTime", 0), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    yield f"fromTime: {since}"
+    yield from each(_BEFORE_ACTIVE)
+    yield f"daily active queues: {stored.get('queues_day', 0)}"
+    yield from each(_SUBS)
+    yield "other SUB events (auth, duplicate, prohibited): " + together("qSubAuth", "qSubDuplicate", "qSubProhibited")
+    yield from each(_MESSAGES)
+    yield "other GET events (auth, duplicate, prohibited): " + together(
+        "msgGetAuth", "msgGetDuplicate", "msgGetProhibited"
+    )
+    yield from each(_NOTIFICATIONS)
+    yield f"qCount: {stored.get('queues', 0)}"
+    yield f"notifiers: {stored.get('notifiers', 0)}"
+    yield f"msgCount: {stored.get('messages', 0)}"
+    for outer in ("pRelays", "pRelaysOwn", "pMsgFwds", "pMsgFwdsOwn"):
+        parts = ", ".join(f"{_short(name)}={counted.get(f'{outer}_{name}', 0)}" for name in _PROXY)
+        yield f"{outer}: {parts}"
+    yield from each(("pMsgFwdsRecv",))
+    yield f"rcvServiceCount: {stored.get('rcv_services', 0)}"
+    yield f"ntfServiceCount: {stored.get('ntf_services', 0)}"
+    yield f"rcvServiceQueuesCount: {stored.get('rcv_service_queues', 0)}"
+    yield f"ntfServiceQueuesCount: {stored.get('ntf_service_queues', 0)}"
+
+
+def _short(name: str) -> str:
+    return name[1].lower() + name[2:]
+
+
+def sockets(edge: EdgeView) -> Iterator[str]:
+    gauges = edge.gauges()
+    accepted, closed = gauges.get("sockets_accepted", 0), gauges.get("sockets_closed", 0)
+    active = gauges.get("clients", 0) + gauges.get("handshakes", 0)
+    yield f"Sockets for port {','.join(str(port) for port in edge.config.transport.ports)}:"
+    yield f"accepted: {accepted}"
+    yield f"closed: {closed}"
+    yield f"active: {active}"
+    yield f"leaked: {max(0, accepted - closed - active)}"
+
+
+def server_info(edge: EdgeView, numbers: FleetNumbers, admin: bool) -> Iterator[str]:
+    """Each line: this edge, then all edges together."""
+    gauges = edge.gauges()
+    yield f"Edges: {len(numbers.edges)}"
+    for text, name in _EDGE + (_ADMIN if admin else ()):
+        yield f"{text}: {gauges.get(name, 0)} here, {numbers.total(name)} in all"

@@ -1,0 +1,1 @@
+"""The server page, health, readiness and metrics over HTTP."""

@@ -1,0 +1,44 @@
+"use strict";
+// Keeps the numbers current without a reload. Asks less often while nobody looks.
+const live = document.getElementById("live");
+const numbers = new Intl.NumberFormat();
+let previous = null;
+
+function show(status) {
+  if (previous && status.time > previous.time) {
+    status.rate = Math.max(0, (status.sent - previous.sent) / (status.time - previous.time));
+  }
+  for (const place of document.querySelectorAll("[data-key]")) {
+    const value = status[place.dataset.key];
+    if (value === undefined) continue;
+    place.textContent = numbers.format(value < 10 ? Math.round(value * 10) / 10 : Math.round(value));
+  }
+  if (!previous || status.time > previous.time) previous = status;
+}
+
+async function refresh() {
+  try {
+    const answer = await fetch("status.json", { cache: "no-store" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    show(await answer.json());
+    live.dataset.state = "live";
+    live.textContent = "live";
+  } catch {
+    live.dataset.state = "lost";
+    live.textContent = "no answer";
+  }
+  setTimeout(refresh, document.hidden ? 15000 : 2000);
+}
+
+document.getElementById("copy").addEventListener("click", async (event) => {
+  const code = document.getElementById("address");
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    event.target.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(code); // no clipboard without TLS: the address is selected instead
+    event.target.textContent = "Press Ctrl-C";
+  }
+  setTimeout(() => { event.target.textContent = "Copy"; }, 2000);
+});
+refresh();

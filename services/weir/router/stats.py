@@ -1,0 +1,175 @@
+"""Counters of one edge, under the reference's names; deltas are added up in the store every few seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True)
+class ProxyStats:
+    pRequests: int = 0
+    pSuccesses: int = 0  # with the relay's own errors, which are passed on
+    pErrorsConnect: int = 0
+    pErrorsCompat: int = 0
+    pErrorsOther: int = 0
+
+
+@dataclass(slots=True)
+class ServiceStats:
+    srvAssocNew: int = 0
+    srvAssocDuplicate: int = 0
+    srvAssocUpdated: int = 0
+    srvAssocRemoved: int = 0
+    srvSubCount: int = 0
+    srvSubDuplicate: int = 0
+    srvSubQueues: int = 0
+    srvSubEnd: int = 0
+    srvSubOk: int = 0
+    srvSubMore: int = 0
+    srvSubFewer: int = 0
+    srvSubDiff: int = 0
+    srvSubMoreTotal: int = 0
+    srvSubFewerTotal: int = 0
+
+    def drift(self, expected: int, expected_hash: bytes, count: int, ids_hash: bytes) -> str:
+        """Classify one SUBS: what the client expects against what there is; −1 comes from old notification servers."""
+        diff = count - expected
+        if expected == -1 or (diff == 0 and expected_hash == ids_hash):
+            self.srvSubOk += 1
+            return "ok"
+        if diff > 0:
+            self.srvSubMore += 1
+            self.srvSubMoreTotal += diff
+            return "more"
+        if diff < 0:
+            self.srvSubFewer += 1
+            self.srvSubFewerTotal -= diff
+            return "fewer"
+        self.srvSubDiff += 1
+        return "diff"
+
+
+@dataclass(slots=True)
+class Stats:
+    qCreated: int = 0
+    qSecured: int = 0
+    qDeletedAll: int = 0
+    qDeletedAllB: int = 0
+    qDeletedNew: int = 0
+    qDeletedSecured: int = 0
+    qBlocked: int = 0
+    qSub: int = 0  # only subscriptions that found a message
+    qSubAllB: int = 0
+    qSubAuth: int = 0
+    qSubDuplicate: int = 0
+    qSubProhibited: int = 0
+    qSubEnd: int = 0
+    qSubEndB: int = 0
+    ntfCreated: int = 0
+    ntfNewCreated: int = 0
+    ntfDeleted: int = 0
+    ntfDeletedB: int = 0
+    ntfSub: int = 0
+    ntfSubB: int = 0
+    ntfSubAuth: int = 0
+    ntfSubDuplicate: int = 0
+    msgSent: int = 0
+    msgSentAuth: int = 0
+    msgSentQuota: int = 0
+    msgSentLarge: int = 0
+    msgSentBlock: int = 0
+    msgRecv: int = 0
+    msgRecvGet: int = 0
+    msgGet: int = 0
+    msgGetNoMsg: int = 0
+    msgGetAuth: int = 0
+    msgGetDuplicate: int = 0
+    msgGetProhibited: int = 0
+    msgExpired: int = 0
+    msgSentNtf: int = 0
+    msgRecvNtf: int = 0
+    msgNtfs: int = 0
+    msgNtfsB: int = 0
+    msgNtfNoSub: int = 0
+    msgNtfLost: int = 0
+    msgNtfExpired: int = 0
+    pMsgFwdsRecv: int = 0
+    rcvServicesSubMsg: int = 0
+    rcvServicesSubDuplicate: int = 0
+    pRelays: ProxyStats = field(default_factory=ProxyStats)
+    pRelaysOwn: ProxyStats = field(default_factory=ProxyStats)
+    pMsgFwds: ProxyStats = field(default_factory=ProxyStats)
+    pMsgFwdsOwn: ProxyStats = field(default_factory=ProxyStats)
+    rcvServices: ServiceStats = field(default_factory=ServiceStats)
+    ntfServices: ServiceStats = field(default_factory=ServiceStats)
+    msgRecvAckTimes: dict[int, int] = field(default_factory=dict)  # bucket of seconds → messages
+    msgRecvAckTimesSum: int = 0
+    subsToSoksMs: dict[int, int] = field(default_factory=dict)  # bucket of milliseconds → SUBS
+    subsToSoksMsSum: int = 0
+    subsToAllsMs: dict[int, int] = field(default_factory=dict)
+    subsToAllsMsSum: int = 0
+    active_queues: set[bytes] = field(default_factory=set)  # recipient ids since the last take
+    active_queues_ntf: set[bytes] = field(default_factory=set)
+
+    def acknowledged(self, seconds: int) -> None:
+        """Count a message's time from delivery to ACK."""
+        bucket = _bucket(seconds)
+        self.msgRecvAckTimes[bucket] = self.msgRecvAckTimes.get(bucket, 0) + 1
+        self.msgRecvAckTimesSum += seconds
+
+    def subscribed_service(self, seconds: float) -> None:
+        """Count the time from SUBS to SOKS."""
+        _add_ms(self.subsToSoksMs, seconds)
+        self.subsToSoksMsSum += round(seconds * 1000)
+
+    def folded(self, seconds: float) -> None:
+        """Count the time from SUBS to ALLS."""
+        _add_ms(self.subsToAllsMs, seconds)
+        self.subsToAllsMsSum += round(seconds * 1000)
+
+    def take(self) -> dict[str, int]:
+        """What was counted since the last call, by name: `msgSent`, `rcvServices_srvSubOk`, `msgRecvAckTimes_5`."""
+        taken: dict[str, int] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, int):
+                if value:
+                    taken[item.name] = value
+                    setattr(self, item.name, 0)
+            elif isinstance(value, dict):
+                taken.update({f"{item.name}_{bucket}": count for bucket, count in value.items()})
+                value.clear()
+            elif isinstance(value, (ProxyStats, ServiceStats)):
+                for part in fields(value):
+                    if count := getattr(value, part.name):
+                        taken[f"{item.name}_{part.name}"] = count
+                        setattr(value, part.name, 0)
+        return taken
+
+    def give_back(self, taken: dict[str, int]) -> None:
+        """Put back what the store could not take."""
+        for name, count in taken.items():
+            outer, _, inner = name.partition("_")
+            value = getattr(self, outer)
+            if isinstance(value, int):
+                setattr(self, outer, value + count)
+            elif isinstance(value, dict):
+                value[int(inner)] = value.get(int(inner), 0) + count
+            else:
+                setattr(value, inner, getattr(value, inner) + count)
+
+
+_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 600_000)
+
+
+def _add_ms(buckets: dict[int, int], seconds: float) -> None:
+    bucket = next((limit for limit in _MS if seconds * 1000 <= limit), _MS[-1])
+    buckets[bucket] = buckets.get(bucket, 0) + 1
+
+
+def _bucket(seconds: int) -> int:
+    """The reference's buckets: exact to 5 s, then rounded up to 5, 10, 30 and 60 s."""
+    if seconds <= 5:
+        return max(seconds, 0)
+    step = 5 if seconds <= 30 else 10 if seconds <= 60 else 30 if seconds <= 180 else 60
+    return -(-seconds // step) * step

@@ -1,0 +1,148 @@
+"""What an edge tells of itself, and its life as a process."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from tests.router.fleet import Fleet, router_config
+from tests.router.test_notifications import nkey
+from tests.router.test_services import credentials, subs
+from weir.client.smp import SmpClient
+from weir.router.config import RouterConfig
+from weir.store.embedded import Embedded, free_port
+from weir.wire import commands as cmd
+from weir.wire.ids_hash import of_id
+from weir.wire.replies import ALLS, OK
+
+
+async def test_gauges(fleet: Fleet) -> None:
+    await fleet.add()
+    edge = fleet[2]
+    r, n = await fleet.client(2), await fleet.client(2)
+    service = await fleet.client(2, service=credentials())
+    queues = [await r.new(secure=True) for _ in range(3)]
+    notifier = await nkey(r, queues[0])
+    await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key)
+    queue = await service.new()
+    await subs(service, 1, of_id(queue.rcv_id))
+    assert (await service.event()).reply == ALLS()
+    s = await fleet.client(0)
+    assert await s.send(queues[0], b"1") == OK()
+    await r.msg(queues[0])
+    gauges = edge.gauges()
+    expected = {
+        "clients": 3,
+        "subscriptions": 3,
+        "subscribed_clients": 1,
+        "ntf_subscriptions": 1,
+        "ntf_clients": 1,
+        "service_subscriptions": 1,
+        "service_queues": 1,
+        "ntf_services": 0,
+        "ntf_service_queues": 0,
+        "in_flight": 1,
+        "deferred": 0,
+        "folds": 0,
+        "relays": 0,
+        "sockets_accepted": 3,
+        "sockets_closed": 0,
+        "handshakes": 0,
+    }
+    assert {name: gauges[name] for name in expected} == expected
+    assert gauges["record_cache"] > 0 and gauges["certificate_days"] > 300
+    infos = sorted(edge.clients(), key=lambda info: info.id)
+    assert [(info.version, info.subs, info.ntf_subs, info.service) for info in infos] == [
+        (19, 3, 0, False),
+        (19, 0, 1, False),
+        (19, 0, 0, True),
+    ]
+
+
+async def test_counters_add_up_in_the_store(fleet: Fleet) -> None:
+    await fleet.add()
+    before = (await fleet[2].store.read_stats()).get("msgSent", 0)
+    r, s = await fleet.client(2), await fleet.client(2)
+    queue = await r.new(secure=True)
+    for _ in range(5):
+        assert await s.send(queue, b"1") == OK()
+        await r.text(queue)
+    await fleet[2]._report()
+    assert fleet[2].counted()["msgSent"] == 5
+    assert (await fleet[2].store.read_stats())["msgSent"] >= before + 5
+    await fleet[2]._report()
+    assert fleet[2].counted()["msgSent"] == 5
+    edges = await fleet[0].store.read_edges()
+    assert edges[fleet[2].edge_id]["clients"] == 2
+
+
+async def test_suspend_and_resume(config: RouterConfig) -> None:
+    fleet = Fleet(config)
+    port = free_port()
+    edge = await fleet.add(
+        transport=type(config.transport)(
+            **{f.name: getattr(config.transport, f.name) for f in fields(config.transport)} | {"ports": (port,)}
+        )
+    )
+    edge._listener.stop_accepting()  # type: ignore[union-attr]
+    edge._suspended = True
+    await edge.resume()
+    assert edge.ready
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.close()
+    await edge.suspend()
+    assert not edge.ready
+    await edge.resume()
+    assert edge.ready
+    await fleet.close()
+
+
+async def test_as_a_process(redis: Embedded, identity: Path, placement: Path, tmp_path: Path) -> None:
+    """Started, used, SIGTERM: it ends within its grace, and its client with it."""
+    config = router_config(redis.url, identity, placement)
+    port = free_port()
+    environ = os.environ | {
+        "WEIR_TRANSPORT_PORTS": str(port),
+        "WEIR_TRANSPORT_LISTEN": "127.0.0.1",
+        "WEIR_TRANSPORT_HOSTS": "127.0.0.1",
+        "WEIR_TRANSPORT_IDENTITY": str(identity),
+        "WEIR_REDIS_URL": redis.url,
+        "WEIR_REDIS_PLACEMENT_KEY": str(config.redis.placement_key),
+        "WEIR_HTTP_PORT": "0",
+    }
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weir.cli.main", "smp", "edge", "--ready-fd", str(writing)],
+        env=environ,
+        pass_fds=[writing],
+    )
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert json.loads(pipe.readline())["ready"] is True
+    fingerprint = (identity / "fingerprint").read_text().strip()
+    client = await SmpClient.connect(f"smp://{fingerprint}@127.0.0.1:{port}")
+    await client.ping()
+    process.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(20):
+        await client.closed.wait()
+        assert await asyncio.to_thread(process.wait) == 0
+
+
+async def test_a_start_that_fails_says_why_in_one_line(identity: Path, tmp_path: Path) -> None:
+    (tmp_path / "placement.key").write_bytes(os.urandom(32))
+    environ = os.environ | {
+        "WEIR_TRANSPORT_IDENTITY": str(identity),
+        "WEIR_REDIS_URL": "redis://127.0.0.1:1/0",
+        "WEIR_REDIS_CONNECT_TIMEOUT": "200ms",
+        "WEIR_REDIS_PLACEMENT_KEY": str(tmp_path / "placement.key"),
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "weir.cli.main", "smp", "edge", env=environ, stderr=subprocess.PIPE
+    )
+    _, error = await process.communicate()
+    assert process.returncode == 1
+    assert error.count(b"\n") == 1 and b"Redis" in error and b"Traceback" not in error

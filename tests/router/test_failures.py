@@ -1,0 +1,269 @@
+"""Redis that is slow, restarts or goes away; edges that drain, die or start badly."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.router.fleet import Fleet, Peer, err, router_config, sok
+from tests.router.test_services import credentials, service_id, subs, until_alls
+from tests.support.redis import discard, start_server
+from weir.crypto.pem import UnusableFile
+from weir.router.config import Drain, RouterConfig
+from weir.router.edge import Edge
+from weir.store.embedded import Embedded, start_embedded
+from weir.store.records import StoreError
+from weir.transport.server import bind
+from weir.wire import commands as cmd
+from weir.wire import ids_hash
+from weir.wire.errors import Simple
+from weir.wire.replies import ALLS, MSG, OK, SOKS
+
+
+@pytest.fixture
+def own_redis() -> Iterator[list[Embedded]]:
+    """A Redis that the test may kill; the list's last one runs."""
+    servers = [start_server(appendfsync="always")]
+    yield servers
+    discard(servers[-1])
+
+
+@pytest.fixture
+async def frail(config: RouterConfig, own_redis: list[Embedded], tmp_path: Path) -> AsyncIterator[Fleet]:
+    """Two edges on that Redis, with short limits."""
+    base = router_config(own_redis[0].url, config.transport.identity, tmp_path)
+    redis = replace(base.redis, command_timeout=0.5, lease=20.0)  # a busy machine restarts Redis slowly
+    fleet = Fleet(replace(base, redis=redis))
+    await fleet.add()
+    await fleet.add()
+    yield fleet
+    await fleet.close()
+
+
+def restart(servers: list[Embedded]) -> None:
+    """kill -9, and another process on the same files."""
+    old = servers[-1]
+    os.kill(old.pid, signal.SIGKILL)
+    old.kill()
+    servers.append(start_embedded(old.directory, appendfsync="always"))
+
+
+async def usable(peer: Peer) -> None:
+    """Commands that need Redis are answered again."""
+    async with asyncio.timeout(20):
+        while (await peer.do(cmd.SEND(False, b"x"), os.urandom(24))) == err(Simple.INTERNAL):
+            await asyncio.sleep(0.1)
+
+
+async def test_a_redis_that_does_not_answer(frail: Fleet, own_redis: list[Embedded]) -> None:
+    r, s = await frail.client(0), await frail.client(1)
+    queue = await r.new(secure=True)
+    assert await s.send(queue, b"1") == OK()
+    assert await r.text(queue) == b"1"
+    os.kill(own_redis[-1].pid, signal.SIGSTOP)
+    try:
+        answers = await asyncio.gather(
+            s.send(queue, b"2"),
+            s.do(cmd.SEND(False, b"2"), os.urandom(24)),
+            r.sub(queue),
+            r.do(cmd.QUE(), queue.rcv_id, queue.rcv_key),
+        )
+        assert set(answers) == {err(Simple.INTERNAL)}, "after the limit"
+        await s.smp.ping()
+    finally:
+        os.kill(own_redis[-1].pid, signal.SIGCONT)
+    await usable(s)
+    assert await s.send(queue, b"3") == OK()
+    while (event := await r.event()).entity_id == queue.rcv_id:
+        assert isinstance(event.reply, MSG)
+        body = queue.open(event.reply)
+        reply = await r.ack(queue, event.reply.msg_id)
+        while isinstance(reply, MSG):
+            body = queue.open(reply)
+            reply = await r.ack(queue, reply.msg_id)
+        if getattr(body, "body", None) == b"3":
+            break
+    assert not r.smp.closed.is_set() and not s.smp.closed.is_set(), "connections survive"
+
+
+async def test_a_redis_that_is_killed_and_comes_back(frail: Fleet, own_redis: list[Embedded]) -> None:
+    r, s = await frail.client(0), await frail.client(1)
+    queues = [await r.new(secure=True) for _ in range(20)]
+    restart(own_redis)
+    await usable(s)
+    await usable(r)
+    for n, queue in enumerate(queues):
+        assert await s.send(queue, b"%d" % n) == OK()
+    for _ in queues:
+        event = await r.event()
+        queue = next(queue for queue in queues if queue.rcv_id == event.entity_id)
+        assert isinstance(event.reply, MSG)
+        assert await r.ack(queue, event.reply.msg_id) == OK()
+    assert not r.smp.closed.is_set()
+
+
+async def test_a_message_in_flight_when_redis_is_killed(frail: Fleet, own_redis: list[Embedded]) -> None:
+    r, s = await frail.client(0), await frail.client(1)
+    queue = await r.new(secure=True)
+    assert await s.send(queue, b"1") == OK()
+    assert await s.send(queue, b"2") == OK()
+    msg_id, _ = await r.msg(queue)
+    restart(own_redis)
+    await usable(r)
+    await r.silence()
+    reply = await r.ack(queue, msg_id)
+    assert isinstance(reply, MSG), "the same subscription goes on"
+    assert await r.ack(queue, reply.msg_id) == OK()
+
+
+async def test_a_lease_that_is_lost(frail: Fleet, own_redis: list[Embedded]) -> None:
+    """An edge that cannot renew its lease closes its clients before others may take over, and comes back."""
+    await frail.add(redis=replace(frail.config.redis, lease=2.0))
+    r = await frail.client(2)
+    queue = await r.new(secure=True)
+    os.kill(own_redis[-1].pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(10):
+            await r.smp.closed.wait()
+        assert not frail[2].ready
+    finally:
+        os.kill(own_redis[-1].pid, signal.SIGCONT)
+    async with asyncio.timeout(10):
+        while not frail[2].ready:
+            await asyncio.sleep(0.05)
+    r, s = await frail.client(2), await frail.client(1)
+    await usable(r)
+    await usable(s)
+    assert await r.sub(queue) == sok(r)
+    assert await s.send(queue, b"1") == OK()
+    assert await r.text(queue) == b"1"
+
+
+async def test_a_subscriber_is_told_what_it_missed(frail: Fleet) -> None:
+    """The lease was gone for a moment: messages sent meanwhile were stored for nobody."""
+    r, s = await frail.client(0), await frail.client(1)
+    queue, other = await r.new(secure=True), await r.new()
+    store = frail[0].store
+    for p in range(64):
+        await store.ask(p, b"UNLINK", b"{%d}:e:%b" % (p, store.edge))
+    assert await s.send(queue, b"missed") == OK()
+    await r.silence()
+    assert await s.do(cmd.DEL(), other.rcv_id, other.rcv_key) == OK()
+    store.leases.renew()
+    store.on_restored()
+    events = [await r.event(), await r.event()]
+    assert {(event.entity_id, type(event.reply).__name__) for event in events} == {
+        (queue.rcv_id, "MSG"),
+        (other.rcv_id, "DELD"),
+    }
+
+
+async def test_a_service_after_redis_was_away(frail: Fleet, own_redis: list[Embedded]) -> None:
+    service = credentials()
+    one, s = await frail.client(0, service=service), await frail.client(1)
+    queues = [await one.new(secure=True) for _ in range(5)]
+    hash_ = ids_hash.of_ids(queue.rcv_id for queue in queues)
+    assert await subs(one, 5, hash_) == SOKS(5, hash_)
+    assert (await one.event()).reply == ALLS()
+    assert await s.send(queues[0], b"0") == OK()
+    msg_id, _ = await one.msg(queues[0])
+    restart(own_redis)
+    await usable(s)
+    await usable(one)
+    assert await s.send(queues[1], b"1") == OK()
+    assert await one.text(queues[1]) == b"1"
+    assert await one.ack(queues[0], msg_id) == OK(), "what was in flight still is"
+    await one.silence()
+    sid = await service_id(one)
+    assert await one.sub(queues[2]) == type(await one.sub(queues[2]))(sid)  # type: ignore[call-arg, arg-type]
+
+
+async def test_draining(frail: Fleet) -> None:
+    """Clients are moved on at a rate, their queues are free at once, nobody new is let in."""
+    await frail.add(drain=Drain(grace=10.0, rate=20))
+    service = credentials()
+    clients = [await frail.client(2) for _ in range(10)]
+    queues = [await client.new() for client in clients]
+    svc = await frail.client(2, service=service)
+    svc_queue = await svc.new()
+    address = frail.address(2)
+    start = asyncio.get_running_loop().time()
+    draining = asyncio.create_task(frail[2].drain())
+    await asyncio.sleep(0.05)
+    assert frail[2].draining and not frail[2].ready
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+    await draining
+    took = asyncio.get_running_loop().time() - start
+    assert 0.3 < took < 5, "eleven clients at twenty a second"
+    assert all(client.smp.closed.is_set() for client in clients)
+    s, r = await frail.client(0), await frail.client(1)
+    for queue in queues:
+        assert await s.send(queue, b"1") == OK()
+        assert await r.sub(queue) == sok(r)
+        assert await r.text(queue) == b"1"
+    again = await frail.client(0, service=service)
+    assert await s.send(svc_queue, b"2") == OK()
+    hash_ = ids_hash.of_id(svc_queue.rcv_id)
+    assert await subs(again, 1, hash_) == SOKS(1, hash_)
+    assert len(await until_alls(again, [svc_queue])) == 1
+
+
+async def test_draining_answers_what_was_asked(frail: Fleet, own_redis: list[Embedded]) -> None:
+    r, s = await frail.client(0), await frail.client(1)
+    queue = await r.new(secure=True)
+    assert await s.send(queue, b"0") == OK()
+    os.kill(own_redis[-1].pid, signal.SIGSTOP)
+    sends = [asyncio.create_task(s.send(queue, b"%d" % n)) for n in range(5)]
+    await asyncio.sleep(0.1)
+    draining = asyncio.create_task(frail[1].drain())
+    await asyncio.sleep(0.1)
+    os.kill(own_redis[-1].pid, signal.SIGCONT)
+    assert await asyncio.gather(*sends) == [OK()] * 5
+    await draining
+    async with asyncio.timeout(5):
+        await s.smp.closed.wait()
+
+
+async def test_an_edge_that_is_gone_is_vacant(frail: Fleet) -> None:
+    """Killed, not closed: whoever subscribes elsewhere need not wait for its lease."""
+    dead = await frail.add()
+    r1 = await frail.client(2)
+    queue = await r1.new(secure=True)
+    dead.store.leases._timer.cancel()  # type: ignore[union-attr]
+    dead.store.leases._watch.cancel()  # type: ignore[union-attr]
+    await dead.store._listener.close()
+    await dead.store.topology.close()
+    s, r2 = await frail.client(0), await frail.client(1)
+    assert await s.send(queue, b"1") == OK()
+    assert await r2.sub(queue) == sok(r2)
+    assert await r2.text(queue) == b"1"
+    frail.edges.remove(dead)
+    r1.smp.connection.abort()
+    assert dead._listener is not None
+    await dead._listener.close()
+
+
+async def test_starting_badly(config: RouterConfig, tmp_path: Path) -> None:
+    """One clear line each."""
+    sock = bind("127.0.0.1", 0)
+    no_identity = replace(config, transport=replace(config.transport, identity=tmp_path / "none"))
+    with pytest.raises((UnusableFile, OSError)):
+        await Edge.start(no_identity, socks=[sock])
+    no_redis = replace(config, redis=replace(config.redis, url="redis://127.0.0.1:1", connect_timeout=0.5))
+    with pytest.raises(StoreError, match="cannot be reached"):
+        await Edge.start(no_redis, socks=[sock])
+    await (await Edge.start(config, socks=[bind("127.0.0.1", 0)])).close()
+    key = tmp_path / "other.key"
+    key.write_bytes(os.urandom(32))
+    with pytest.raises(StoreError, match="placement key"):
+        await Edge.start(replace(config, redis=replace(config.redis, placement_key=key)), socks=[sock])
+    port = sock.getsockname()[1]
+    taken = replace(config, transport=replace(config.transport, ports=(port,)))
+    with pytest.raises(OSError):
+        await Edge.start(taken)
+    sock.close()

@@ -1,0 +1,56 @@
+import pytest
+
+from weir.router.stats import ServiceStats, Stats
+from weir.wire.ids_hash import EMPTY
+
+HASH = b"\1" * 16
+
+
+@pytest.mark.parametrize(
+    ("expected", "expected_hash", "count", "ids_hash", "changed"),
+    [
+        (3, HASH, 3, HASH, {"srvSubOk": 1}),
+        (-1, EMPTY, 3, HASH, {"srvSubOk": 1}),
+        (1, HASH, 3, HASH, {"srvSubMore": 1, "srvSubMoreTotal": 2}),
+        (5, HASH, 3, HASH, {"srvSubFewer": 1, "srvSubFewerTotal": 2}),
+        (3, EMPTY, 3, HASH, {"srvSubDiff": 1}),
+        (0, EMPTY, 0, EMPTY, {"srvSubOk": 1}),
+    ],
+)
+def test_drift_is_one_of_four(
+    expected: int, expected_hash: bytes, count: int, ids_hash: bytes, changed: dict[str, int]
+) -> None:
+    stats = ServiceStats()
+    kind = stats.drift(expected, expected_hash, count, ids_hash)
+    assert f"srvSub{kind.capitalize()}" in changed
+    assert {name: getattr(stats, name) for name in ServiceStats.__slots__ if getattr(stats, name)} == changed
+
+
+def test_taking_resets_and_giving_back_restores() -> None:
+    stats = Stats()
+    stats.msgSent = 3
+    stats.rcvServices.srvSubOk = 1
+    stats.pMsgFwdsOwn.pRequests = 2
+    stats.acknowledged(7)
+    taken = stats.take()
+    assert taken == {
+        "msgSent": 3,
+        "rcvServices_srvSubOk": 1,
+        "pMsgFwdsOwn_pRequests": 2,
+        "msgRecvAckTimes_10": 1,
+        "msgRecvAckTimesSum": 7,
+    }
+    assert stats.take() == {}
+    stats.msgSent = 1
+    stats.give_back(taken)
+    assert stats.take() == taken | {"msgSent": 4}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bucket"),
+    [(-1, 0), (0, 0), (5, 5), (6, 10), (30, 30), (31, 40), (61, 90), (180, 180), (181, 240), (3600, 3600)],
+)
+def test_times_fall_into_the_reference_buckets(seconds: int, bucket: int) -> None:
+    stats = Stats()
+    stats.acknowledged(seconds)
+    assert stats.msgRecvAckTimes == {bucket: 1}

@@ -1,0 +1,64 @@
+"""The time of an AUTH error tells nothing: the same whether the queue exists or not, for every pair of key types.
+
+Measured as a ratio of medians of interleaved commands in one run, so that what else the machine does falls on both.
+"""
+
+import os
+from statistics import median
+from time import perf_counter
+
+import pytest
+
+from tests.router.fleet import Fleet, Peer, err
+from weir.crypto.keys import KeyPair, KeyType, generate
+from weir.wire import commands as cmd
+from weir.wire.commands import Command
+from weir.wire.errors import Simple
+from weir.wire.replies import OK
+
+PAIRS: list[tuple[KeyType, KeyType]] = [
+    ("ed25519", "ed25519"),
+    ("ed25519", "x25519"),
+    ("ed448", "ed25519"),
+    ("ed448", "ed448"),
+    ("ed448", "x25519"),
+    ("x25519", "ed25519"),
+    ("x25519", "x25519"),
+]
+REPEATS = 160
+TOLERANCE = 0.3
+RUNS = 3
+
+
+async def ratio(peer: Peer, command: Command, existing: bytes, key: KeyPair) -> float:
+    """The time for a queue that exists over the time for one that does not."""
+    hits, misses = [], []
+    denied = err(Simple.AUTH)
+    for n in range(REPEATS + 10):
+        for times, entity_id in ((hits, existing), (misses, os.urandom(24))):
+            start = perf_counter()
+            assert await peer.do(command, entity_id, key) == denied
+            if n >= 10:  # warm
+                times.append(perf_counter() - start)
+    return median(hits) / median(misses)
+
+
+@pytest.mark.parametrize(("queue_type", "used_type"), PAIRS)
+@pytest.mark.parametrize("cached", [True, False], ids=["credentials cached", "not cached"])
+async def test_auth_errors_take_the_same_time(
+    fleet: Fleet, queue_type: KeyType, used_type: KeyType, cached: bool
+) -> None:
+    r, s, attacker = await fleet.client(0), await fleet.client(0), await fleet.client(0 if cached else 1)
+    queue = await r.new(queue_type, secure=True)
+    assert await s.send(queue, b"hello") == OK()
+    assert await r.sub(queue)
+    key = generate(used_type)
+    for command, entity_id in ((cmd.SUB(), queue.rcv_id), (cmd.SEND(False, b"hello"), queue.snd_id)):
+        # The best of a few runs: a difference that is there shows in all of them.
+        ratios = []
+        for _ in range(RUNS):
+            ratios.append(await ratio(attacker, command, entity_id, key))
+            if abs(1 - ratios[-1]) < TOLERANCE:
+                break
+        else:
+            pytest.fail(f"{command} with {used_type} on {queue_type}: {ratios}")

@@ -1,0 +1,275 @@
+"""The control port, word by word, on real edges with real clients."""
+
+import asyncio
+import base64
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from tests.router.fleet import Fleet, Peer, Queue, err
+from weir.cli.main import main
+from weir.router.config import Auth, RouterConfig, Telemetry
+from weir.router.control import HELP, ControlServer, start_control
+from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
+from weir.wire.replies import DELD, ERR, OK
+
+ADMIN, USER = "boss", "helper"
+BLOCKED = BlockingInfo(BlockingReason.SPAM)
+
+
+@pytest.fixture
+def config(config: RouterConfig) -> RouterConfig:
+    auth = Auth(control_port_admin_password=ADMIN, control_port_user_password=USER, daily_block_queue_quota=0)
+    return replace(config, auth=auth)
+
+
+@pytest.fixture
+async def control(fleet: Fleet) -> AsyncIterator[ControlServer]:
+    server = await start_control(fleet[0])
+    yield server
+    await server.close()
+
+
+class Session:
+    """One session: say a line, hear the answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def open(cls, server: ControlServer, password: str | None = None) -> "Session":
+        session = cls(*await asyncio.open_connection("127.0.0.1", server.port))
+        assert await session.lines(2) == ["SMP server control port", "'help' for supported commands"]
+        if password is not None:
+            await session.say(f"auth {password}")
+        return session
+
+    async def lines(self, count: int) -> list[str]:
+        return [(await self._reader.readline()).decode().rstrip("\n") for _ in range(count)]
+
+    async def say(self, line: str, count: int = 1) -> str:
+        self._writer.write(line.encode() + b"\n")
+        return "\n".join(await self.lines(count))
+
+    async def all(self, line: str) -> list[str]:
+        """Everything it answers, until the session ends."""
+        self._writer.write(line.encode() + b"\nquit\n")
+        return (await self._reader.read()).decode().splitlines()
+
+
+def text(entity_id: bytes) -> str:
+    return base64.urlsafe_b64encode(entity_id).decode()
+
+
+async def queue_with_message(recipient: Peer, sender: Peer) -> Queue:
+    queue = await recipient.new()
+    assert await sender.send(queue, b"hello") == OK()
+    await recipient.msg(queue)
+    return queue
+
+
+async def test_nothing_without_auth(control: ControlServer) -> None:
+    session = await Session.open(control)
+    for word in ("stats", "sockets", "server-info", "clients", "save", "suspend", "resume"):
+        assert await session.say(word) == "AUTH"
+    for line in ("status AAAA", "delete AAAA", "unblock AAAA", "block AAAA reason=spam", "trace 1 on"):
+        assert await session.say(line) == "AUTH"
+
+
+async def test_a_role_is_set_once(control: ControlServer) -> None:
+    session = await Session.open(control)
+    assert await session.say("auth wrong") == "Current role is none"
+    assert await session.say(f"auth {USER}") == "Current role is user"
+    assert await session.say(f"auth {ADMIN}") == "Current role is user, start new session to change."
+    assert await session.say(f"auth {USER}") == "Current role is user"
+    assert await session.say("clients") == "AUTH"
+    admin = await Session.open(control)
+    assert await admin.say(f"auth {ADMIN}") == "Current role is admin"
+    assert await admin.say(f"auth {USER}") == "Current role is admin, start new session to change."
+
+
+async def test_help_unknown_words_and_wrong_counts(control: ControlServer) -> None:
+    session = await Session.open(control, ADMIN)
+    assert await session.say("help", HELP.count("\n") + 1) == HELP
+    assert await session.say("fly") == "error: unknown command, try help"
+    assert await session.say("status") == "error: status takes 1 words, try help"
+    assert await session.say("block AAAA") == "error: block takes 2 words, try help"
+    assert await session.say("\nsave") == "ok, all state is in Redis"  # an empty line is passed over
+
+
+async def test_stats_are_the_fleets(fleet: Fleet, control: ControlServer) -> None:
+    recipient, sender = await fleet.client(0), await fleet.client(1)
+    await queue_with_message(recipient, sender)
+    for edge in fleet.edges:
+        await edge._report()
+    session = await Session.open(control, USER)
+    lines = await session.all("stats")
+    names = [line.partition(":")[0] for line in lines]
+    assert names[:8] == [
+        "fromTime",
+        "qCreated",
+        "qSecured",
+        "qDeletedAll",
+        "qDeletedAllB",
+        "qDeletedNew",
+        "qDeletedSecured",
+        "daily active queues",
+    ]
+    numbers = dict(line.split(": ", 1) for line in lines)
+    assert int(numbers["qCreated"]) >= 1 and int(numbers["msgSent"]) >= 1
+    assert numbers["pRelays"].startswith("requests=")
+    assert numbers["other SUB events (auth, duplicate, prohibited)"].startswith("(")
+
+
+async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlServer) -> None:
+    client = await fleet.client(0)
+    queue = await client.new()
+    session = await Session.open(control, ADMIN)
+    head, *rows = await session.all("clients")
+    assert head.startswith("clientId,version,createdAt")
+    (row,) = rows
+    cells = dict(zip(head.split(","), row.split(","), strict=True))
+    assert (cells["version"], cells["subscriptions"], cells["service"]) == ("19", "1", "no")
+    assert text(queue.rcv_id) not in row
+    user = await Session.open(control, USER)
+    lines = await user.all("sockets")
+    assert lines[0].startswith("Sockets for port ")
+    assert lines[-1] == "leaked: 0"
+    user = await Session.open(control, USER)
+    lines = await user.all("server-info")
+    assert "Clients: 1 here, 1 in all" in lines
+    assert "SMP subscriptions: 1 here, 1 in all" in lines
+    assert not any(line.startswith("Handshakes") for line in lines)
+    admin = await Session.open(control, ADMIN)
+    assert any(line.startswith("Handshakes") for line in await admin.all("server-info"))
+
+
+async def test_block_and_unblock(fleet: Fleet, control: ControlServer) -> None:
+    recipient, sender = await fleet.client(1), await fleet.client(0)
+    queue = await queue_with_message(recipient, sender)
+    name = text(queue.snd_id)
+    session = await Session.open(control, USER)
+    status = await session.say(f"status {name}")
+    assert status.startswith("status: active, updatedAt: 20") and status.endswith("queueMode: messaging")
+    assert await session.say(f"unblock {name}") == "ok, queue was active"
+    assert await session.say(f"block {name} reason=spam") == "ok, queue blocked: reason=spam"
+    event = await recipient.event()
+    assert (event.entity_id, event.reply) == (queue.rcv_id, ERR(Blocked(BLOCKED)))
+    assert await sender.send(queue, b"more") == err(Blocked(BLOCKED))
+    assert (await session.say(f"status {name}")).startswith("status: blocked, reason=spam, ")
+    again = await session.say(f'block {name} reason=content,notice={{"ttl":3600}}')
+    assert again == "ok, already inactive: blocked, reason=spam"
+    assert 'reason=content,notice={"ttl":3600}' in await session.say(f"status {name}")
+    assert (await session.say(f"unblock {name}")).startswith("ok, queue unblocked, it was blocked, reason=content")
+    assert await sender.send(queue, b"more") == OK()
+
+
+@pytest.mark.parametrize("line", ["block {} spam", "block {} reason=boredom", "block {} reason=spam,notice={{"])
+async def test_a_block_needs_a_reason(fleet: Fleet, control: ControlServer, line: str) -> None:
+    queue = await (await fleet.client(0)).new()
+    session = await Session.open(control, USER)
+    assert (await session.say(line.format(text(queue.snd_id)))).startswith("error: expected reason=spam")
+
+
+async def test_what_is_no_queue(control: ControlServer) -> None:
+    session = await Session.open(control, ADMIN)
+    for word in ("status {}", "block {} reason=spam", "unblock {}", "delete {}"):
+        assert await session.say(word.format("A" * 32)) == "error: AUTH"
+        assert await session.say(word.format("A")) == "error: not an id: expected base64url"
+
+
+async def test_the_days_quota_of_blocked_queues(fleet: Fleet, config: RouterConfig) -> None:
+    client = await fleet.client(0)
+    queues = [await client.new() for _ in range(2)]
+    stats = await fleet[0].store.read_stats()
+    today = max((count for name, count in stats.items() if name.startswith("qBlocked_")), default=0)
+    fleet[0].config = replace(config, auth=replace(config.auth, daily_block_queue_quota=today + 1))
+    server = await start_control(fleet[0])
+    session = await Session.open(server, USER)
+    assert (await session.say(f"block {text(queues[0].snd_id)} reason=spam")).startswith("ok, queue blocked")
+    refused = await session.say(f"block {text(queues[1].snd_id)} reason=spam")
+    assert refused == f"error: reached limit of {today + 1} queues blocked daily"
+    fleet[0].config = replace(config, auth=replace(config.auth, daily_block_queue_quota=-1))
+    assert await session.say(f"block {text(queues[1].snd_id)} reason=spam") == (
+        "error: reached limit of 0 queues blocked daily"
+    )
+    await server.close()
+
+
+async def test_delete_tells_the_owner_wherever_it_is(fleet: Fleet, control: ControlServer) -> None:
+    recipient, sender = await fleet.client(1), await fleet.client(0)
+    queue = await queue_with_message(recipient, sender)
+    session = await Session.open(control, ADMIN)
+    assert await session.say(f"delete {text(queue.snd_id)}") == "ok, 1 messages deleted"
+    event = await recipient.event()
+    assert (event.entity_id, event.reply) == (queue.rcv_id, DELD())
+    assert await sender.send(queue, b"more") == err(Simple.AUTH)
+    user = await Session.open(control, USER)
+    assert await user.say(f"delete {text(queue.snd_id)}") == "AUTH"
+
+
+async def test_suspend_and_resume(fleet: Fleet, control: ControlServer) -> None:
+    client = await fleet.client(0)
+    session = await Session.open(control, ADMIN)
+    assert await session.say("suspend") == "ok, this edge takes no new clients"
+    assert not fleet[0].ready
+    await client.smp.ping()  # who is there stays
+    assert await session.say("resume") == "ok, this edge takes new clients"
+    assert fleet[0].ready
+
+
+async def test_trace_one_client(fleet: Fleet, config: RouterConfig, control: ControlServer) -> None:
+    await (await fleet.client(0)).smp.ping()
+    (client,) = fleet[0].clients()
+    session = await Session.open(control, ADMIN)
+    assert await session.say(f"trace {client.id} on") == "error: tracing is off: set [telemetry] traces"
+    fleet[0].config = replace(config, telemetry=Telemetry(traces="http://127.0.0.1:1"))
+    assert await session.say(f"trace {client.id} on") == "ok"
+    assert fleet[0].router.clients[client.id].trace
+    assert await session.say(f"trace {client.id} off") == "ok"
+    assert await session.say("trace 99999 on") == "error: no such client on this edge"
+    assert await session.say("trace x on") == "error: trace CLIENT on|off"
+
+
+async def test_what_is_typed_is_not_logged(
+    fleet: Fleet, control: ControlServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    queue = await (await fleet.client(0)).new()
+    session = await Session.open(control, ADMIN)
+    await session.say(f"status {text(queue.snd_id)}")
+    await session.say(f"block {text(queue.snd_id)} reason=spam")
+    assert "control port: block" in caplog.text
+    assert text(queue.snd_id) not in caplog.text
+    assert ADMIN not in caplog.text
+
+
+async def test_sessions_are_bounded_and_long_lines_end_one(control: ControlServer) -> None:
+    sessions = [await Session.open(control) for _ in range(16)]
+    reader, _ = await asyncio.open_connection("127.0.0.1", control.port)
+    assert await reader.read() == b"error: too many sessions\n"
+    assert await sessions[0].all("x" * 5000) == []
+    await Session.open(control)
+
+
+async def test_weir_smp_ctl(fleet: Fleet, control: ControlServer, capsys: pytest.CaptureFixture[str]) -> None:
+    await (await fleet.client(0)).smp.ping()
+
+    async def ctl(*words: str, password: str = ADMIN) -> tuple[int, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WEIR_CONTROL_PASSWORD", password)
+            code = await asyncio.to_thread(main, ["smp", "ctl", "--port", str(control.port), *words])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    assert await ctl("save") == (0, "ok, all state is in Redis\n")
+    assert (await ctl("help"))[1] == HELP + "\n"
+    code, output = await ctl("clients")
+    assert code == 0 and output.startswith("clientId,") and output.count("\n") == 2
+    assert await ctl("clients", password=USER) == (1, "AUTH\n")
+    assert await ctl("status", "A" * 32) == (1, "error: AUTH\n")
+    await control.close()
+    code, output = await ctl("stats")
+    assert (code, output) == (1, f"weir smp ctl: control port 127.0.0.1:{control.port}: connection refused\n")
