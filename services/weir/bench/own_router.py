@@ -1,0 +1,43 @@
+"""A `weir up` for one bench, in a directory of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir.bench.target import BenchError, Target, find_target
+
+_START_LIMIT = 30.0
+
+
+@contextmanager
+def own_router(edges: int, settings: Mapping[str, str] | None = None) -> Iterator[Target]:
+    """Ended and removed with the block. `settings` are environment variables (docs/configuration.md)."""
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as directory:
+        home, ready = Path(directory) / "home", Path(directory) / "ready.json"
+        command = [sys.executable, "-m", "weir.cli.main", "up", "--home", str(home), "--ready-file", str(ready)]
+        command += ["--smp-port", "0", "--http-port", "0", "--edges", str(edges)]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(settings or {})},
+        )
+        try:
+            limit = time.monotonic() + _START_LIMIT
+            while not ready.exists():
+                if process.poll() is not None or time.monotonic() > limit:
+                    process.terminate()
+                    raise BenchError(f"the router does not start: {process.communicate()[1].strip()}")
+                time.sleep(0.05)
+            json.loads(ready.read_text())
+            yield find_target(None, home)
+        finally:
+            process.terminate()
+            process.wait()

@@ -1,0 +1,94 @@
+"""`weir bench stall`: how long others wait while one client sends full blocks of SUBs."""
+
+import asyncio
+import time
+from array import array
+from dataclasses import dataclass
+
+from weir.bench.cycle import percentile
+from weir.bench.lanes import open_client
+from weir.bench.subscribe import Sender, create_queues, subscriptions
+from weir.bench.target import Target
+from weir.bench.workers import Worker, pool
+from weir.client.smp import SmpClient
+from weir.crypto.keys import KeyType
+
+_PAUSE = 0.002
+_QUIET = 2.0
+
+
+@dataclass(frozen=True)
+class StallOptions:
+    target: Target
+    queues: int = 20000
+    keys: KeyType = "x25519"
+
+
+@dataclass(frozen=True)
+class StallResult:
+    """Round trips of PING on another connection, without and with the SUBs."""
+
+    subs_per_block: int
+    quiet_p50_ms: float
+    quiet_p99_ms: float
+    busy_p50_ms: float
+    busy_p99_ms: float
+    busy_max_ms: float
+    stall_p50_ms: float  # what the SUBs add
+
+
+def run_stall(options: StallOptions) -> StallResult:
+    with pool(_work, [(options, True), (options, False)]) as workers:
+        per_block = workers.gather()[0]
+        workers.tell("quiet")
+        _, quiet = workers.gather()
+        workers.tell("busy")
+        _, busy = workers.gather()
+    quiet, busy = sorted(quiet), sorted(busy)
+    return StallResult(
+        per_block,
+        percentile(quiet, 0.5) * 1000,
+        percentile(quiet, 0.99) * 1000,
+        percentile(busy, 0.5) * 1000,
+        percentile(busy, 0.99) * 1000,
+        busy[-1] * 1000 if busy else 0.0,
+        (percentile(busy, 0.5) - percentile(quiet, 0.5)) * 1000,
+    )
+
+
+async def _work(worker: Worker, share: tuple[StallOptions, bool]) -> "array[float]":
+    options, subscriber = share
+    return await (_subscribe(worker, options) if subscriber else _ping(worker, options))
+
+
+async def _subscribe(worker: Worker, options: StallOptions) -> "array[float]":
+    target = options.target
+    client = await open_client(target)
+    queues = await create_queues(target, client, options.queues, options.keys)
+    await client.close()
+    again = await open_client(target)
+    contents = subscriptions(again.connection, queues)
+    sender = Sender(again.connection, contents, len(queues))
+    await worker.ready(contents[0][0])
+    await worker.ready()
+    sender.start()
+    await sender.done.wait()
+    return array("d")
+
+
+async def _ping(worker: Worker, options: StallOptions) -> "array[float]":
+    client = await open_client(options.target)
+    await worker.ready()
+    quiet = await _round_trips(client, _QUIET)
+    await worker.ready(quiet)
+    # Enough for the SUBs at any rate worth measuring.
+    return await _round_trips(client, max(1.0, options.queues / 20000))
+
+
+async def _round_trips(client: SmpClient, seconds: float) -> "array[float]":
+    times = array("d")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        times.append(await client.ping())
+        await asyncio.sleep(_PAUSE)
+    return times

@@ -1,0 +1,142 @@
+"""Comparisons, by turns: what differs by less than a busy machine changes within minutes is measured in short runs of
+one side and the other, and the medians are compared."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from statistics import mean, median
+
+from weir.bench.cycle import CycleOptions, CycleResult, run_cycle
+from weir.bench.own_router import own_router
+from weir.bench.subscribe import SubscribeOptions, SubscribeResult, run_subscribe
+from weir.bench.target import BenchError, Target
+from weir.crypto.certificates import make_self_signed
+from weir.transport.handshake import ServiceCredentials
+from weir.wire.commands import ServiceRole
+
+_CLIENTS = 32
+_RATIO = 0.01
+
+
+@dataclass(frozen=True)
+class ScaleResult:
+    """CPU per cycle of an edge by itself, and of two that share clients and Redis: half of the pairs cross."""
+
+    one_edge_us: float
+    two_edges_us: float
+    two_edges_gain: float  # capacity by CPU time: twice the CPU, at what a cycle costs there
+
+
+@dataclass(frozen=True)
+class TracesResult:
+    untraced_edge_us: float
+    traced_edge_us: float
+    trace_cost: float  # of throughput, by the edges' CPU time
+    exports: int  # requests the collector got
+
+
+@dataclass(frozen=True)
+class AssociationResult:
+    plain_subs_per_s: float
+    service_subs_per_s: float
+    rate_fraction: float
+    plain_subs_per_cpu_s: float
+    service_subs_per_cpu_s: float
+    cpu_fraction: float
+
+
+def run_scale(seconds: float, rounds: int = 5, clients: int = _CLIENTS) -> ScaleResult:
+    """Two routers of one edge each, at the same time, against one router of two edges: as many processes, clients and
+    connections either way, so that a machine with few cores is equally busy."""
+    single: list[float] = []
+    double: list[float] = []
+    with own_router(1) as one, own_router(1) as other, own_router(2) as two, ThreadPoolExecutor(2) as threads:
+        apart = [CycleOptions(target, clients, seconds / rounds, 0.5, processes=1) for target in (one, other)]
+        together = CycleOptions(two, 2 * clients, seconds / rounds, 0.5, processes=2)
+        for _ in range(rounds):
+            single.append(mean(map(_edge_us, threads.map(run_cycle, apart))))
+            double.append(_edge_us(run_cycle(together)))
+    alone, both = median(single), median(double)
+    return ScaleResult(alone, both, 2 * alone / both)
+
+
+def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> TracesResult:
+    """An edge without tracing, and one that traces 1 % of messages to a collector on this machine."""
+    with _collector() as (url, exports):
+        settings = {"WEIR_TELEMETRY_TRACES": url, "WEIR_TELEMETRY_SAMPLE_RATIO": str(_RATIO)}
+        with own_router(1) as off, own_router(1, settings) as on:
+            untraced, traced = _cycles_by_turns(
+                CycleOptions(off, clients, seconds / rounds, 0.5),
+                CycleOptions(on, clients, seconds / rounds, 0.5),
+                rounds,
+            )
+    return TracesResult(untraced, traced, 1 - untraced / traced, len(exports))
+
+
+def run_association(target: Target, queues: int = 6000, rounds: int = 5) -> AssociationResult:
+    """The same number of fresh queues over one connection, with and without a service."""
+    plain: list[SubscribeResult] = []
+    associated: list[SubscribeResult] = []
+    for _ in range(rounds):
+        service = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
+        plain.append(run_subscribe(SubscribeOptions(target, queues, connections=1)))
+        associated.append(run_subscribe(SubscribeOptions(target, queues, connections=1, service=service)))
+    if any(result.errors for result in (*plain, *associated)):
+        raise BenchError("not every SUB was answered with SOK")
+    rate, service_rate = _median_rate(plain), _median_rate(associated)
+    per_cpu, service_per_cpu = _median_per_cpu(plain), _median_per_cpu(associated)
+    return AssociationResult(
+        rate, service_rate, service_rate / rate, per_cpu, service_per_cpu, service_per_cpu / per_cpu
+    )
+
+
+def _median_rate(results: list[SubscribeResult]) -> float:
+    return median(result.subs_per_s for result in results)
+
+
+def _median_per_cpu(results: list[SubscribeResult]) -> float:
+    return median(result.subs_per_cpu_s or 0.0 for result in results)
+
+
+def _cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> tuple[float, float]:
+    """Median CPU of the edges per cycle, in µs, of each."""
+    costs: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds):
+        sides = ((first, costs[0]), (second, costs[1]))
+        for options, found in sides if number % 2 else reversed(sides):
+            found.append(_edge_us(run_cycle(options)))
+    return median(costs[0]), median(costs[1])
+
+
+def _edge_us(result: CycleResult) -> float:
+    if result.errors or result.edge_us is None:
+        raise BenchError(f"{result.errors} clients stopped: {result.first_error or 'no cycle was completed'}")
+    return result.edge_us
+
+
+@contextmanager
+def _collector() -> Iterator[tuple[str, list[int]]]:
+    """Takes spans (OTLP over HTTP) and throws them away; the list gets the size of every request."""
+    exports: list[int] = []
+
+    class Sink(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            exports.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", exports
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

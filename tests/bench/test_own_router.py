@@ -1,0 +1,75 @@
+"""Benches that need our own router: a small run of each, on two edges and an embedded Redis."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from weir.bench.cross import CrossOptions, run_cross
+from weir.bench.cycle import CycleOptions, run_cycle
+from weir.bench.fill import store_fill
+from weir.bench.memory import MemoryOptions, run_memory
+from weir.bench.own_router import own_router
+from weir.bench.service import ServiceOptions, run_service
+from weir.bench.stall import StallOptions, run_stall
+from weir.bench.target import Target
+from weir.bench.turns import run_association, run_scale, run_traces
+
+
+@pytest.fixture(scope="module")
+def router() -> Iterator[Target]:
+    with own_router(2) as target:
+        yield target
+
+
+def test_cycle(router: Target) -> None:
+    result = run_cycle(CycleOptions(router, clients=4, seconds=0.5, warmup=0.2, processes=1))
+    assert result.errors == 0 and result.cycles > 4
+    assert result.redis_us and result.redis_calls_per_cycle and len(result.edge_cores) == 2
+
+
+def test_cross(router: Target) -> None:
+    result = run_cross(CrossOptions(router, clients=2, seconds=0.5, warmup=0.2))
+    assert result.errors == 0 and result.same_cycles_per_s > 0 and result.cross_cycles_per_s > 0
+
+
+def test_service(router: Target) -> None:
+    result = run_service(ServiceOptions(router, queues=30, waiting=20, rounds=3, slow_seconds=0.2))
+    assert 0 < result.subs_to_soks_ms <= result.subs_to_alls_ms
+    assert result.subs_to_first_msg_ms is not None and result.redis_calls
+    assert result.edge_mib_above_idle is not None
+
+
+def test_service_filled_through_the_store(router: Target) -> None:
+    result = run_service(ServiceOptions(router, queues=1000, waiting=5, rounds=1), store_fill(router))
+    assert 0 < result.subs_to_soks_ms <= result.subs_to_alls_ms
+
+
+def test_service_without_messages(router: Target) -> None:
+    result = run_service(ServiceOptions(router, queues=3, waiting=0, rounds=1))
+    assert result.subs_to_first_msg_ms is None and result.subs_to_alls_ms > 0
+
+
+def test_association(router: Target) -> None:
+    result = run_association(router, queues=300, rounds=1)
+    assert result.rate_fraction > 0 and result.cpu_fraction > 0
+
+
+def test_two_edges_against_one() -> None:
+    result = run_scale(0.4, rounds=1, clients=2)
+    assert result.two_edges_gain > 0
+
+
+def test_traces() -> None:
+    result = run_traces(2.0, rounds=2, clients=4)
+    assert result.untraced_edge_us > 0 and result.traced_edge_us > 0
+    assert result.exports > 0  # what was still waiting leaves when the edge ends
+
+
+def test_memory(router: Target) -> None:
+    result = run_memory(MemoryOptions(router, queues=300, messages=20, size=1000))
+    assert result.redis_bytes_per_queue > 0 and result.redis_bytes_per_message > 1000
+
+
+def test_stall(router: Target) -> None:
+    result = run_stall(StallOptions(router, queues=300))
+    assert result.subs_per_block > 100 and result.quiet_p50_ms > 0 and result.busy_p50_ms > 0
