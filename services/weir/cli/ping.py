@@ -1,0 +1,69 @@
+"""`weir ping`: is a router there, who is it, what does it speak, how far is it."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Sequence
+
+from weir.cli.arguments import parser, positive
+from weir.cli.errors import Fail
+from weir.client.smp import ClientError, SmpClient
+from weir.transport.client import ConnectError
+from weir.wire.address import SmpAddress
+from weir.wire.errors import HandshakeError
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir ping",
+        "Connects to an SMP router, checks that it is the one the address names, shakes hands and sends PING.\n"
+        "Prints its version range, the version agreed on, TLS parameters and round-trip times.",
+        """
+weir ping smp://FINGERPRINT@smp.example.org
+weir ping smp://FINGERPRINT@127.0.0.1:5223 --count 10
+weir ping smp://FINGERPRINT@old.example.org --no-alpn      # as the oldest clients connect
+""",
+    )
+    p.add_argument("address", help="smp://FINGERPRINT@host[,host…][:port]")
+    p.add_argument("--count", type=positive, default=3, metavar="N", help="PINGs to send (3)")
+    p.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds to wait (10)")
+    p.add_argument("--tls12", action="store_true", help="use TLS 1.2")
+    p.add_argument("--no-alpn", action="store_true", help="connect as clients before ALPN did (version 6 only)")
+    options = p.parse_args(argv)
+    address = SmpAddress.parse(options.address)
+    if address is None or address.scheme != "smp":
+        raise Fail("not an smp:// address: expected smp://FINGERPRINT@host[:port]")
+    return asyncio.run(_ping(address, options.count, options.timeout, options.tls12, not options.no_alpn))
+
+
+async def _ping(address: SmpAddress, count: int, timeout: float, tls12: bool, alpn: bool) -> int:
+    where = f"{','.join(address.hosts)}:{address.effective_port}"
+    try:
+        client = await SmpClient.connect(address, reply_timeout=timeout, timeout=timeout, tls12=tls12, alpn=alpn)
+    except ConnectError as error:
+        raise Fail(f"{where}: {_explain(error)}") from None
+    async with client:
+        connection = client.connection
+        tls = connection.tls
+        versions = connection.server_versions
+        print(f"connected to  {where}")
+        print(f"versions      {versions.min}–{versions.max}, agreed on {client.session.version}")
+        if tls is not None:
+            cipher = tls.cipher() or ("unknown", "", 0)
+            print(f"TLS           {tls.version()} {cipher[0]}, ALPN {tls.selected_alpn_protocol() or 'none'}")
+        times = []
+        for number in range(1, count + 1):
+            try:
+                times.append(await client.ping() * 1000)
+            except ClientError as error:
+                raise Fail(f"{where}: no answer to PING ({type(error).__name__})") from None
+            print(f"PONG {number}        {times[-1]:.2f} ms")
+        print(f"round trip    min {min(times):.2f}, median {statistics.median(times):.2f}, max {max(times):.2f} ms")
+    return 0
+
+
+def _explain(error: ConnectError) -> str:
+    if error.error is HandshakeError.IDENTITY:
+        return "another router answers there: its certificate is not the one the address names"
+    return str(error)

@@ -1,0 +1,253 @@
+"""`weir service`: what services there are, what they hold, who is connected; rotation and forgetting."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import binascii
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weir.cli.arguments import load_config, parser
+from weir.cli.errors import Fail
+from weir.router.config_kinds import DURATION, show_duration
+
+if TYPE_CHECKING:
+    from weir.router.config import RouterConfig
+    from weir.store.records import ServiceInfo
+    from weir.store.store import Store
+
+_DRIFT = ("ok", "more", "fewer", "diff")
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir service",
+        "Services are clients with a certificate. list: all of them. show: one, with its certificates, who is\n"
+        "connected and since when, and the fold's progress. drift: how often SUBS found what the service expected.\n"
+        "rotate: a new identity certificate continues an old one's ServiceId, at once or with an overlap.\n"
+        "forget: the service ends, its queues belong to nobody, its certificate may start anew.\n"
+        "A SERVICE is its id or a certificate's fingerprint (base64url, or the beginning of it).",
+        """
+weir service list --home data
+weir service show 3q2-7w --config /etc/weir/weir.toml --json
+weir service rotate --from OLD_FINGERPRINT --to NEW_FINGERPRINT --overlap 7d --home data
+weir service forget 3q2-7w --yes --home data
+""",
+    )
+    p.add_argument("action", choices=("list", "show", "drift", "rotate", "forget"))
+    p.add_argument("service", nargs="?", metavar="SERVICE", help="for show and forget")
+    p.add_argument("--config", type=Path, metavar="FILE", help="the router's configuration file")
+    p.add_argument("--home", type=Path, metavar="DIR", help="the home of a running `weir up`")
+    p.add_argument("--from", dest="old", metavar="FP", help="rotate: the fingerprint that is in use")
+    p.add_argument("--to", dest="new", metavar="FP", help="rotate: the fingerprint that continues it")
+    p.add_argument("--overlap", default="0s", metavar="TIME", help="rotate: both work for so long (0s)")
+    p.add_argument("--yes", action="store_true", help="forget: do not ask")
+    p.add_argument("--json", action="store_true", help="print JSON")
+    options = p.parse_intermixed_args(argv)
+    if options.action in ("show", "forget") and not options.service:
+        p.error(f"{options.action} needs a SERVICE")
+    if options.action == "rotate" and not (options.old and options.new):
+        p.error("rotate needs --from and --to")
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    from weir.store.records import StoreError, Unavailable
+    from weir.store.store import Store
+
+    try:
+        store = await Store.open(_store_config(_config(options)), edge=False)
+    except StoreError as error:
+        raise Fail(str(error)) from None
+    try:
+        return await _ACTIONS[options.action](store, options)
+    except StoreError as error:
+        raise Fail(str(error)) from None
+    except Unavailable:
+        raise Fail("Redis does not answer") from None
+    finally:
+        await store.close()
+
+
+def _config(options: argparse.Namespace) -> RouterConfig:
+    if options.home is None:
+        return load_config(options.config)
+    from dataclasses import replace
+
+    try:
+        run = json.loads((options.home / "run.json").read_text())
+    except OSError:
+        raise Fail(f"{options.home}: no `weir up` runs there") from None
+    config = load_config(Path(run["config"]))
+    redis = replace(config.redis, url=run["redis"]["url"], placement_key=Path(run["placement_key"]))
+    return replace(config, redis=redis)
+
+
+def _store_config(config: RouterConfig) -> Any:
+    from weir.router.config import ConfigError, read_placement_key
+    from weir.store.core import StoreConfig
+
+    redis = config.redis
+    try:
+        key = read_placement_key(redis.placement_key)
+    except ConfigError as error:
+        raise Fail(str(error)) from None
+    return StoreConfig(
+        url=redis.url,
+        password=redis.password,
+        placement_key=key,
+        deadline=redis.command_timeout,
+        connect_timeout=redis.connect_timeout,
+        lease=redis.lease,
+    )
+
+
+async def _list(store: Store, options: argparse.Namespace) -> int:
+    services = await store.list_services()
+    if options.json:
+        return _print_json([_as_json(info) for info in services])
+    rows = [("SERVICE", "ROLE", "QUEUES", "WITH MESSAGES", "CONNECTED", "FOLD")]
+    for info in services:
+        totals = info.totals
+        connected = f"since {_time(totals.since)}" if totals.owner else "no"
+        rows.append((_text(info.service_id), _role(info), str(totals.count), str(totals.ready), connected, _fold(info)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+async def _show(store: Store, options: argparse.Namespace) -> int:
+    info = await _find(store, options.service)
+    if options.json:
+        return _print_json(_as_json(info))
+    totals = info.totals
+    print(f"service       {_text(info.service_id)}")
+    print(f"role          {_role(info)}")
+    print(f"created       {_time(info.created)}")
+    for fingerprint, until in info.fingerprints.items():
+        print(f"certificate   {_text(fingerprint)}{f', until {_time(until)}' if until else ''}")
+    print(f"queues        {totals.count}, idsHash {totals.ids_hash.hex()}")
+    print(f"with messages {totals.ready}")
+    print(f"connected     {f'to edge {totals.owner}, since {_time(totals.since)}' if totals.owner else 'no'}")
+    print(f"fold          {_fold(info)}")
+    print(f"drift         {_drift(info)}")
+    return 0
+
+
+async def _show_drift(store: Store, options: argparse.Namespace) -> int:
+    services = await store.list_services()
+    if options.service:
+        services = [await _find(store, options.service)]
+    if options.json:
+        drifts = [{"service": _text(i.service_id)} | {kind: i.drift.get(kind, 0) for kind in _DRIFT} for i in services]
+        return _print_json(drifts)
+    for info in services:
+        print(f"{_text(info.service_id)}  {_drift(info)}")
+    return 0
+
+
+async def _rotate(store: Store, options: argparse.Namespace) -> int:
+    try:
+        overlap = DURATION.read(options.overlap)
+    except ValueError as error:
+        raise Fail(f"--overlap: {error}") from None
+    service_id = await store.rotate(_fingerprint(options.old), _fingerprint(options.new), int(overlap))
+    if options.json:
+        return _print_json({"service": _text(service_id), "overlap_seconds": int(overlap)})
+    end = f"the old one works for another {show_duration(overlap)}" if overlap else "the old one is refused from now on"
+    print(f"{_text(service_id)}: the new certificate continues it, {end}")
+    return 0
+
+
+async def _forget(store: Store, options: argparse.Namespace) -> int:
+    info = await _find(store, options.service)
+    name = _text(info.service_id)
+    if not options.yes and input(f"Forget {name} with {info.totals.count} queues? Type yes: ") != "yes":
+        raise Fail("not forgotten")
+    queues = await store.forget(info.service_id) or 0
+    if options.json:
+        return _print_json({"service": name, "queues": queues})
+    print(f"{name}: forgotten, {queues} queues belong to nobody now")
+    return 0
+
+
+_ACTIONS = {"list": _list, "show": _show, "drift": _show_drift, "rotate": _rotate, "forget": _forget}
+
+
+async def _find(store: Store, text: str) -> ServiceInfo:
+    found = [
+        info
+        for info in await store.list_services()
+        if any(_text(name).startswith(text) for name in (info.service_id, *info.fingerprints))
+    ]
+    if not found:
+        raise Fail(f"no service {text}")
+    if len(found) > 1:
+        raise Fail(f"{text} begins {len(found)} services; give more of it")
+    return found[0]
+
+
+def _fingerprint(text: str) -> bytes:
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(raw) != 32:
+        raise Fail(f"{text}: a fingerprint is 32 bytes as base64url")
+    return raw
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _time(at: float | None) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if at else "unknown"
+
+
+def _role(info: ServiceInfo) -> str:
+    return info.role.name.lower()
+
+
+def _fold(info: ServiceInfo) -> str:
+    fold = info.fold
+    if fold is None:
+        return "none"
+    if fold.done:
+        return f"done, {fold.delivered} delivered"
+    return f"{fold.delivered}/{fold.ready} delivered, {fold.left} left"
+
+
+def _drift(info: ServiceInfo) -> str:
+    return ", ".join(f"{info.drift.get(kind, 0)} {kind}" for kind in _DRIFT)
+
+
+def _as_json(info: ServiceInfo) -> dict[str, Any]:
+    totals, fold = info.totals, info.fold
+    return {
+        "service": _text(info.service_id),
+        "role": _role(info),
+        "created": info.created,
+        "certificates": [{"fingerprint": _text(fp), "until": until} for fp, until in info.fingerprints.items()],
+        "queues": totals.count,
+        "ids_hash": totals.ids_hash.hex(),
+        "with_messages": totals.ready,
+        "connected": totals.owner is not None,
+        "edge": totals.owner.partition(":")[0] if totals.owner else None,
+        "since": totals.since,
+        "fold": fold._asdict() if fold else None,
+        "drift": {kind: info.drift.get(kind, 0) for kind in _DRIFT},
+    }
+
+
+def _print_json(value: object) -> int:
+    json.dump(value, sys.stdout, indent=1)
+    print()
+    return 0

@@ -1,0 +1,188 @@
+"""`weir smp check`: does a running router do what routers do, on every edge and across edges?"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from weir.cli.arguments import parser, positive
+from weir.cli.errors import Fail, os_error
+from weir.client.smp import ClientError, SmpClient
+from weir.crypto.certificates import make_self_signed
+from weir.crypto.keys import KeyPair, dh, generate
+from weir.transport.client import ConnectError
+from weir.transport.handshake import ServiceCredentials
+from weir.wire.address import SmpAddress
+from weir.wire.commands import ACK, DEL, NEW, SEND, SKEY, MessagingReq, ServiceRole
+from weir.wire.ids_hash import of_id
+from weir.wire.message import RcvMsgBody, decrypt_message
+from weir.wire.replies import ALLS, IDS, MSG, OK
+from weir.wire.versions import SND_AUTH_KEY
+
+
+class _Target(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class _Queue(NamedTuple):
+    rcv_id: bytes
+    snd_id: bytes
+    key: KeyPair
+    secret: bytes
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir smp check",
+        "Uses a router as clients do: creates a queue on one edge, sends to it through another, receives the message,\n"
+        "acknowledges it and deletes the queue; with --service the same for a receive service (SUBS, SOKS, ALLS).\n"
+        "Prints one line per step; exit code 0 when everything held, 1 at the first step that did not.",
+        """
+weir smp check --address smp://FINGERPRINT@smp.example.org
+weir smp check --address smp://FINGERPRINT@router --resolve router-edges --edges 2 --service
+weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --connect 10.0.0.2:5223
+""",
+    )
+    p.add_argument("--address", required=True, metavar="SMP", help="smp://FINGERPRINT[:password]@host[:port]")
+    p.add_argument("--connect", action="append", default=[], metavar="HOST:PORT", help="an edge to speak to (repeat)")
+    p.add_argument("--resolve", metavar="NAME[:PORT]", help="speak to every address of this DNS name")
+    p.add_argument("--edges", type=positive, default=1, metavar="N", help="at least so many different edges (1)")
+    p.add_argument("--service", action="store_true", help="check a receive service, too")
+    p.add_argument("--auth-file", type=Path, metavar="FILE", help="file with the password for new queues")
+    p.add_argument("--timeout", type=float, default=15.0, metavar="S", help="seconds for each step (15)")
+    options = p.parse_args(argv)
+    address = SmpAddress.parse(options.address)
+    if address is None:
+        raise Fail("not an smp:// address: expected smp://FINGERPRINT@host[:port]")
+    if options.auth_file is not None:
+        try:
+            address = replace(address, basic_auth=options.auth_file.read_bytes().strip())
+        except OSError as error:
+            raise os_error(options.auth_file, error) from None
+    targets = _targets(address, options.connect, options.resolve)
+    if len(targets) < options.edges:
+        raise Fail(f"expected {options.edges} edges and found {len(targets)}: {', '.join(map(str, targets))}")
+    try:
+        return asyncio.run(_Check(address, targets, options.timeout).run(options.service))
+    except ConnectError as error:
+        raise Fail(f"cannot connect: {error}") from None
+    except ClientError as error:
+        raise Fail(f"no answer: {type(error).__name__}") from None
+    except TimeoutError:
+        raise Fail("no message within the time limit") from None
+
+
+def _targets(address: SmpAddress, connect: list[str], resolve: str | None) -> list[_Target]:
+    """Different places an edge can be reached at, in order."""
+    found: dict[_Target, None] = {}
+    for text in connect:
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal():
+            raise Fail(f"--connect {text}: expected HOST:PORT")
+        found[_Target(host.strip("[]"), int(port))] = None
+    if resolve is not None:
+        name, _, port = resolve.partition(":")
+        number = int(port) if port.isdecimal() else address.effective_port
+        try:
+            infos = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Fail(f"--resolve {resolve}: {error.strerror or error}") from None
+        found |= dict.fromkeys(_Target(str(info[4][0]), number) for info in infos)
+    if not found:
+        found = dict.fromkeys(_Target(host, address.effective_port) for host in address.hosts[:1])
+    return list(found)
+
+
+class _Check:
+    def __init__(self, address: SmpAddress, targets: list[_Target], timeout: float) -> None:
+        self._address = address
+        self._targets = targets
+        self._timeout = timeout
+
+    async def run(self, service: bool) -> int:
+        for target in self._targets:
+            async with await self._connect(target) as client:
+                took = await client.ping()
+                print(f"ok  {target}: version {client.session.version}, PING {took * 1000:.1f} ms")
+        for number, target in enumerate(self._targets):
+            await self._message(target, self._targets[(number + 1) % len(self._targets)], None)
+        if service:
+            credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed("weir check"))
+            await self._message(self._targets[0], self._targets[-1], credentials)
+            await self._fold(credentials)
+        return 0
+
+    async def _connect(self, target: _Target, service: ServiceCredentials | None = None) -> SmpClient:
+        address = replace(self._address, hosts=(target.host,), port=target.port)
+        return await SmpClient.connect(address, timeout=self._timeout, reply_timeout=self._timeout, service=service)
+
+    async def _message(self, receive: _Target, send: _Target, service: ServiceCredentials | None) -> None:
+        async with await self._connect(receive, service) as recipient, await self._connect(send) as sender:
+            queue = await self._create(recipient)
+            body = await self._send(sender, queue)
+            await self._receive(recipient, queue, body)
+            _expect(await recipient.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+        kind = "service queue" if service else "queue"
+        print(f"ok  {kind}: created at {receive}, sent through {send}, received, acknowledged, deleted")
+
+    async def _fold(self, service: ServiceCredentials) -> None:
+        target = self._targets[0]
+        async with await self._connect(target, service) as recipient:
+            queue = await self._create(recipient)
+        async with await self._connect(self._targets[-1]) as sender:
+            body = await self._send(sender, queue)
+        async with await self._connect(target, service) as recipient:
+            sub = await recipient.subscribe_service(ServiceRole.MESSAGING, 1, of_id(queue.rcv_id))
+            if (sub.count, sub.ids_hash) != (1, of_id(queue.rcv_id)):
+                raise Fail(f"SUBS: the router counts {sub.count} queues, or others than ours")
+            await self._receive(recipient, queue, body)
+            async with asyncio.timeout(self._timeout):
+                while (await recipient.events.get()).reply != ALLS():
+                    pass
+            _expect(await recipient.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+        print(f"ok  service: SUBS at {target}, SOKS exact, the waiting message, ALLS")
+
+    async def _create(self, client: SmpClient) -> _Queue:
+        key, dh_key = generate("x25519"), generate("x25519")
+        request = MessagingReq() if client.session.version >= SND_AUTH_KEY else None
+        reply = await client.send(NEW(key.spki, dh_key.public, self._address.basic_auth, True, request), b"", key)
+        if not isinstance(reply, IDS):
+            raise Fail(f"NEW: {_show(reply)}")
+        return _Queue(reply.rcv_id, reply.snd_id, key, dh(reply.dh_key, dh_key.private))
+
+    async def _send(self, client: SmpClient, queue: _Queue) -> bytes:
+        key, body = generate("x25519"), secrets.token_bytes(64)
+        _expect(await client.send(SKEY(key.spki), queue.snd_id, key), OK(), "SKEY")
+        _expect(await client.send(SEND(False, body), queue.snd_id, key), OK(), "SEND")
+        return body
+
+    async def _receive(self, client: SmpClient, queue: _Queue, body: bytes) -> None:
+        async with asyncio.timeout(self._timeout):
+            while True:
+                event = await client.events.get()
+                if event.entity_id == queue.rcv_id and isinstance(event.reply, MSG):
+                    break
+        message = decrypt_message(queue.secret, event.reply.msg_id, event.reply.body)
+        if not isinstance(message, RcvMsgBody) or message.body != body:
+            raise Fail("MSG: not the message that was sent")
+        _expect(await client.send(ACK(event.reply.msg_id), queue.rcv_id, queue.key), OK(), "ACK")
+
+
+def _expect(reply: object, wanted: object, step: str) -> None:
+    if reply != wanted:
+        raise Fail(f"{step}: {_show(reply)}")
+
+
+def _show(reply: object) -> str:
+    """A reply's kind and error, without the ids it may carry."""
+    error = getattr(reply, "error", None)
+    return f"{type(reply).__name__} {getattr(error, 'value', type(error).__name__)}" if error else type(reply).__name__

@@ -1,0 +1,62 @@
+"""`weir smp ctl`: the control port from the command line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from weir.cli.arguments import load_config, parser, port
+from weir.cli.errors import Fail
+
+_GREETING_LINES = 2
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir smp ctl",
+        "Sends one command to the control port of a running edge and prints the answer. The port and the password\n"
+        "come from the edge's configuration file, or from the options and WEIR_CONTROL_PASSWORD.\n"
+        "`weir smp ctl … help` lists the commands.",
+        """
+weir smp ctl --config /etc/weir/weir.toml stats
+weir smp ctl --port 5224 --password-file admin.txt clients
+weir smp ctl --config weir.toml block SENDER_ID reason=spam
+""",
+    )
+    p.add_argument("--config", type=Path, metavar="FILE", help="the edge's configuration file")
+    p.add_argument("--host", help="where the port listens (127.0.0.1)")
+    p.add_argument("--port", type=port, help="the control port (5224)")
+    p.add_argument("--password-file", type=Path, metavar="FILE", help="file with the admin's or the user's password")
+    p.add_argument("command", nargs="+", help="stats, clients, sockets, server-info, status ID, block ID …, help, …")
+    options = p.parse_intermixed_args(argv)
+    config = load_config(options.config)
+    host = options.host or config.control.listen
+    number = options.port if options.port is not None else config.control.port or 5224
+    password = os.environ.get("WEIR_CONTROL_PASSWORD") or config.auth.control_port_admin_password
+    password = password or config.auth.control_port_user_password
+    if options.password_file:
+        try:
+            password = options.password_file.read_text().strip()
+        except OSError as error:
+            raise Fail(f"{options.password_file}: {error.strerror}") from None
+    if any("\n" in word for word in options.command):
+        raise Fail("a command is one line")
+    answer = _ask(host, number, password, " ".join(options.command))
+    sys.stdout.write(answer)
+    return 1 if answer.startswith(("AUTH", "error")) else 0
+
+
+def _ask(host: str, number: int, password: str | None, command: str) -> str:
+    lines = [f"auth {password}"] if password else []
+    lines += [command, "quit", ""]
+    try:
+        with socket.create_connection((host, number), timeout=10) as connection:
+            connection.sendall("\n".join(lines).encode())
+            answer = connection.makefile("rb").read().decode("utf-8", "replace")
+    except OSError as error:
+        raise Fail(f"control port {host}:{number}: {(error.strerror or str(error)).lower()}") from None
+    skip = _GREETING_LINES + (1 if password else 0)
+    return "".join(answer.splitlines(keepends=True)[skip:])

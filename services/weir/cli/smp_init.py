@@ -1,0 +1,61 @@
+"""`weir smp init`: a router's identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from weir.cli.arguments import parser
+from weir.cli.errors import Fail, os_error
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir smp init",
+        "Makes a router's identity: a CA (its fingerprint is what addresses name), an online certificate under it,\n"
+        "and the deployment's placement key. Never over an identity that is there.\n"
+        "ca.key is needed again only for `weir smp cert`: keep it away from the edges.",
+        """
+weir smp init --dir /etc/weir --host smp.example.org
+weir smp init --dir id --host smp.example.org --algorithm ed25519
+""",
+    )
+    p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="gets identity/ and placement.key")
+    p.add_argument("--host", default="localhost", help="host name in the certificate and the printed address")
+    p.add_argument("--port", type=int, default=0, help="port in the printed address (5223)")
+    p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="of the keys (ed448)")
+    p.add_argument("--days", type=int, default=36500, help="the online certificate is valid for so long")
+    options = p.parse_args(argv)
+    fingerprint = make_identity(options.dir / "identity", options.host, options.algorithm, options.days)
+    make_placement_key(options.dir / "placement.key")
+    from weir.wire.address import SmpAddress
+
+    print(f"identity   {options.dir / 'identity'}")
+    print(f"address    {SmpAddress(fingerprint, (options.host,), options.port or None)}")
+    return 0
+
+
+def make_identity(directory: Path, host: str, algorithm: str = "ed448", days: int = 36500) -> bytes:
+    """The fingerprint of a new identity."""
+    from weir.crypto.identity import init_identity
+    from weir.crypto.pem import UnusableFile
+
+    try:
+        return init_identity(directory, host, "ed25519" if algorithm == "ed25519" else "ed448", days).fingerprint
+    except UnusableFile as error:
+        raise Fail(str(error)) from None
+    except OSError as error:
+        raise os_error(error.filename or directory, error) from None
+
+
+def make_placement_key(path: Path) -> None:
+    """A new key, unless there is one: it must never change while there are queues."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise os_error(path, error) from None
+    with os.fdopen(descriptor, "w") as file:
+        file.write(os.urandom(32).hex() + "\n")

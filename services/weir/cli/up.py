@@ -1,0 +1,207 @@
+"""`weir up`: a whole router on one machine, supervised."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weir.cli.arguments import load_config, parser, port, positive
+from weir.cli.errors import Fail, os_error
+from weir.cli.up_edges import EdgeProcess
+from weir.cli.up_home import Home
+from weir.cli.up_ports import listen_address, reserve
+from weir.wire.address import DEFAULT_SMP_PORT, SmpAddress
+
+if TYPE_CHECKING:
+    import argparse
+
+    from weir.cli.traces import TraceViewer
+    from weir.store.embedded import Embedded
+
+_STOP_GRACE = 10.0
+
+
+def main(argv: Sequence[str]) -> int:
+    p = parser(
+        "weir up",
+        "Starts a working router: Redis (bundled, or yours), edges that share one port, and on the first start its\n"
+        "identity. Everything is kept in --home; a second start finds its queues and messages again.\n"
+        "Ctrl-C stops it cleanly. An edge that crashes is started again.",
+        """
+weir up --home data --host 127.0.0.1                     # for this machine only
+weir up --home /srv/weir --host smp.example.org --edges 4
+weir up --home data --host smp.example.org --redis redis://redis.internal:6379/0
+weir up --home data --host 127.0.0.1 --traces            # and look at traces in a browser
+""",
+    )
+    p.add_argument("--home", type=Path, default=Path("data"), metavar="DIR", help="where everything is kept (data)")
+    p.add_argument("--host", default="127.0.0.1", metavar="H", help="host name in the address (127.0.0.1)")
+    p.add_argument("--listen", metavar="ADDR", help="address to listen on (loopback for a loopback host, else all)")
+    p.add_argument("--smp-port", type=port, default=DEFAULT_SMP_PORT, metavar="P", help="for clients (5223; 0: any)")
+    p.add_argument("--http-port", type=port, default=8000, metavar="Q", help="for the page (8000; 0: any)")
+    p.add_argument("--edges", type=positive, default=2, metavar="N", help="edge processes (2)")
+    p.add_argument("--redis", default="embedded", metavar="URL", help="embedded, or the URL of yours (embedded)")
+    p.add_argument("--ready-file", type=Path, metavar="F", help="JSON, written when clients can connect")
+    p.add_argument("--traces", action="store_true", help="trace everything and start a trace viewer (needs Java 17)")
+    options = p.parse_args(argv)
+    return asyncio.run(_Supervisor(options).run())
+
+
+class _Supervisor:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._home = Home(options.home)
+        self._listen = options.listen or listen_address(options.host)
+        self._edges: list[EdgeProcess] = []
+        self._redis: Embedded | None = None
+        self._viewer: TraceViewer | None = None
+        self._run: dict[str, Any] = {}
+
+    async def run(self) -> int:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        try:
+            await self._start()
+            self._print_block()
+            watchers = [asyncio.create_task(edge.watch(_say, self._write_run)) for edge in self._edges]
+            await stop.wait()
+            for watcher in watchers:
+                watcher.cancel()
+            if sys.stdout.isatty():
+                print()
+            print("stopping", flush=True)
+        finally:
+            await self._stop()
+        return 0
+
+    async def _start(self) -> None:
+        options, home = self._options, self._home
+        fingerprint = home.open(options.host)
+        config = load_config(home.config)
+        held = [reserve(self._listen, options.smp_port, "smp"), reserve(self._listen, options.http_port, "http")]
+        smp_port, http_port = (sock.getsockname()[1] for sock in held)
+        redis_url = self._start_redis(config.redis.durability) if options.redis == "embedded" else options.redis
+        if options.traces:
+            from weir.cli.traces import TraceViewer
+
+            self._viewer = await TraceViewer.start()
+        auth = config.auth.create_password
+        address = SmpAddress(
+            fingerprint,
+            (options.host,),
+            smp_port if smp_port != DEFAULT_SMP_PORT else None,
+            auth.encode() if auth else None,
+        )
+        if SmpAddress.parse(str(address)) != address:
+            raise Fail(f"--host {options.host}: not a host name or an IP address")
+        self._run = {
+            "address": str(address),
+            "host": options.host,
+            "smp_port": smp_port,
+            "http": f"http://{_reachable(self._listen, options.host)}:{http_port}/",
+            "home": str(home.path.resolve()),
+            "pid": os.getpid(),
+            "redis": {"url": redis_url, "pid": self._redis.pid if self._redis else None},
+            "placement_key": str(home.placement_key.resolve()),
+            "config": str(home.config.resolve()),
+            "traces": self._viewer.url if self._viewer else None,
+        }
+        environment = self._environment(smp_port, http_port, redis_url)
+        for number in range(options.edges):
+            extra = {"WEIR_CONTROL_PORT": "0"} if number else {}
+            self._edges.append(EdgeProcess(number, home.config.resolve(), {**environment, **extra}))
+        starts = [asyncio.create_task(edge.start()) for edge in self._edges]
+        try:
+            await asyncio.gather(*starts)
+        finally:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+        for sock in held:
+            sock.close()
+        self._write_run()
+
+    def _start_redis(self, durability: str) -> str:
+        from weir.store.embedded import start_embedded
+        from weir.store.records import StoreError
+
+        if durability == "replicated":
+            raise Fail("durability = replicated needs a Redis with replicas: give its URL with --redis")
+        try:
+            self._redis = start_embedded(
+                self._home.redis,
+                unix_socket=self._home.redis_socket(),
+                appendfsync="always" if durability == "fsync" else "everysec",
+            )
+        except StoreError as error:
+            raise Fail(str(error)) from None
+        except OSError as error:
+            raise os_error(error.filename or self._home.redis, error) from None
+        return self._redis.url
+
+    def _environment(self, smp_port: int, http_port: int, redis_url: str) -> dict[str, str]:
+        home, host = self._home, self._options.host
+        settings = {
+            "TRANSPORT_HOSTS": host,
+            "TRANSPORT_LISTEN": self._listen,
+            "TRANSPORT_PORTS": str(smp_port),
+            "TRANSPORT_IDENTITY": str(home.identity.resolve()),
+            "REDIS_URL": redis_url,
+            "REDIS_PLACEMENT_KEY": str(home.placement_key.resolve()),
+            "HTTP_LISTEN": self._listen,
+            "HTTP_PORT": str(http_port),
+        }
+        if self._listen not in ("0.0.0.0", "::"):
+            settings["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # on this machine its relays are on this machine, too
+        if self._viewer:
+            settings |= {"TELEMETRY_TRACES": f"zipkin+{self._viewer.url}", "TELEMETRY_TRACE_SESSIONS": "all"}
+        environment = {"WEIR_TELEMETRY_LOG_LEVEL": "warning"} | dict(os.environ)
+        return environment | {f"WEIR_{name}": value for name, value in settings.items()}
+
+    def _write_run(self) -> None:
+        self._run["edges"] = [edge.pid for edge in self._edges]
+        self._home.write_run(self._run, self._options.ready_file)
+
+    def _print_block(self) -> None:
+        run = self._run
+        redis = "embedded" if self._redis else f"at {_without_password(run['redis']['url'])}"
+        lines = [
+            "",
+            f"  address   {run['address']}",
+            f"  page      {run['http']}",
+            f"  data      {run['home']}",
+            f"  edges     {len(self._edges)}, Redis {redis}",
+        ]
+        if self._viewer:
+            lines.append(f"  traces    {self._viewer.url}/zipkin/")
+        lines += ["  stop      Ctrl-C", ""]
+        print("\n".join(lines), flush=True)
+
+    async def _stop(self) -> None:
+        await asyncio.gather(*(edge.stop(_STOP_GRACE) for edge in self._edges))
+        if self._viewer:
+            await self._viewer.stop()
+        if self._redis:
+            self._redis.stop()
+        self._home.close(self._options.ready_file)
+
+
+def _reachable(listen: str, host: str) -> str:
+    name = host if listen in ("0.0.0.0", "::") else listen
+    return f"[{name}]" if ":" in name else name
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//[^@/]*@", "//…@", url)
+
+
+def _say(text: str) -> None:
+    print(f"weir up: {text}", file=sys.stderr, flush=True)

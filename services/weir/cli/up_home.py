@@ -1,0 +1,121 @@
+"""The directory of `weir up`: identity, placement key, Redis' files and weir.toml, made on the first start and kept."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weir.cli.errors import Fail, os_error
+from weir.cli.smp_init import make_identity, make_placement_key
+
+_SETTINGS = """\
+# Settings of this router; `weir smp config list` shows all of them. What `weir up` is told on its command line
+# (host, ports, Redis) wins over this file.
+
+[information]
+# source_code = "https://…"
+# operator = "…"
+"""
+_UNIX_SOCKET_LIMIT = 100
+
+
+@dataclass
+class Home:
+    path: Path
+    _lock: int = -1
+    _temporary: list[Path] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Path:
+        return self.path / "identity"
+
+    @property
+    def placement_key(self) -> Path:
+        return self.path / "placement.key"
+
+    @property
+    def config(self) -> Path:
+        return self.path / "weir.toml"
+
+    @property
+    def redis(self) -> Path:
+        return self.path / "redis"
+
+    @property
+    def run_file(self) -> Path:
+        return self.path / "run.json"
+
+    def open(self, host: str) -> bytes:
+        """Make what is missing and take the directory for this process; returns the identity's fingerprint."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = _take(self.path / "lock")
+            self.redis.mkdir(mode=0o700, exist_ok=True)
+            if not self.config.exists():
+                self.config.write_text(_SETTINGS)
+        except BlockingIOError:
+            raise Fail(f"{self.path}: another `weir up` runs there") from None
+        except OSError as error:
+            raise os_error(error.filename or self.path, error) from None
+        make_placement_key(self.placement_key)
+        if (self.identity / "ca.crt").exists():
+            return self._fingerprint()
+        return make_identity(self.identity, host)
+
+    def _fingerprint(self) -> bytes:
+        from weir.crypto.identity import load_identity
+        from weir.crypto.pem import UnusableFile
+
+        try:
+            return load_identity(self.identity).fingerprint
+        except UnusableFile as error:
+            raise Fail(str(error)) from None
+        except OSError as error:
+            raise os_error(error.filename or self.identity, error) from None
+
+    def redis_socket(self) -> Path:
+        """Where Redis listens: in the home, or nearer to the root when that path is too long for a Unix socket."""
+        path = self.redis.resolve() / "redis.sock"
+        if len(os.fsencode(path)) <= _UNIX_SOCKET_LIMIT:
+            return path
+        directory = Path(tempfile.mkdtemp(prefix="weir-"))
+        self._temporary.append(directory)
+        return directory / "redis.sock"
+
+    def write_run(self, run: dict[str, Any], ready_file: Path | None) -> None:
+        """Tell others where everything is. Whole or not at all: who waits for the file reads it at once."""
+        for path in filter(None, (self.run_file, ready_file)):
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                temporary.touch(mode=0o600)
+                temporary.write_text(json.dumps(run, indent=1) + "\n")
+                temporary.replace(path)
+            except OSError as error:
+                raise os_error(path, error) from None
+
+    def close(self, ready_file: Path | None) -> None:
+        if self._lock < 0:
+            return  # the directory is another's
+        for path in filter(None, (self.run_file, ready_file)):
+            path.unlink(missing_ok=True)
+        for directory in self._temporary:
+            shutil.rmtree(directory, ignore_errors=True)
+        os.close(self._lock)
+        self._lock = -1
+
+
+def _take(path: Path) -> int:
+    """A lock that ends with this process, however that goes."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,53 @@
+"""Ports that several edges share: free when we start, and ours until we stop."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+from weir.cli.errors import Fail
+
+
+def listen_address(host: str) -> str:
+    """A router for this machine listens on loopback only; one for others listens everywhere."""
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        return host if ipaddress.ip_address(host).is_loopback else "0.0.0.0"
+    except ValueError:
+        return "0.0.0.0"
+
+
+def reserve(listen: str, port: int, what: str) -> socket.socket:
+    """A socket bound to the port (0: any free one) that never listens; edges bind beside it with SO_REUSEPORT."""
+    family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+    if port:
+        _check_free(family, listen, port, what)
+    held = socket.socket(family, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        held.bind((listen, port))
+    except OSError as error:
+        held.close()
+        raise _refusal(error, listen, port, what) from None
+    return held
+
+
+def _check_free(family: socket.AddressFamily, listen: str, port: int, what: str) -> None:
+    """SO_REUSEPORT would let us share with a stranger of the same user: look without it first."""
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((listen, port))
+            probe.listen(1)
+        except OSError as error:
+            raise _refusal(error, listen, port, what) from None
+
+
+def _refusal(error: OSError, listen: str, port: int, what: str) -> Fail:
+    if error.errno == errno.EADDRINUSE:
+        return Fail(f"port {port} is in use: choose another with --{what}-port (0: any free one)")
+    if error.errno == errno.EACCES:
+        return Fail(f"port {port} may not be used by this user: choose one above 1023 with --{what}-port")
+    return Fail(f"{listen}:{port}: {(error.strerror or str(error)).lower()}")

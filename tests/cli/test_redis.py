@@ -1,0 +1,71 @@
+"""`weir redis`: the bundled Valkey alone."""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import redis
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "weir.cli.main", "redis", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def stop(process: subprocess.Popen[str]) -> int:
+    process.send_signal(signal.SIGTERM)
+    return process.wait(30)
+
+
+def test_what_it_was_told_is_there_again(tmp_path: Path) -> None:
+    port = free_port()
+    (tmp_path / "password").write_text("hush\n")
+    words = ["--dir", str(tmp_path / "data"), "--port", str(port), "--listen", "127.0.0.1"]
+    words += ["--password-file", str(tmp_path / "password"), "--durability", "fsync"]
+    for attempt in range(2):
+        process = start(*words)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == (
+                f"weir redis: listening on 127.0.0.1:{port}, data in {tmp_path / 'data'}\n"
+            )
+            with redis.Redis(port=port, password="hush") as client:
+                assert client.config_get("appendfsync") == {"appendfsync": "always"}
+                assert client.config_get("save") == {"save": ""}
+                assert client.get("kept") == (b"yes" if attempt else None)
+                client.set("kept", "yes")
+            assert stop(process) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def refused(*arguments: str) -> str:
+    process = start(*arguments)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1 and output.count("\n") == 1, output
+    return output
+
+
+def test_refusals_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "not a directory" in refused("--dir", str(tmp_path / "file" / "data"), "--port", str(free_port())).lower()
+    assert "no such file" in refused("--dir", str(tmp_path), "--password-file", str(tmp_path / "none"))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        said = refused("--dir", str(tmp_path), "--port", str(other.getsockname()[1]), "--listen", "127.0.0.1")
+    assert "address already in use" in said.lower()

@@ -1,0 +1,182 @@
+"""`weir up`: a whole router on this machine, its starts, stops, crashes and refusals."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.up import alive, spawn, weir_up
+from weir.client.smp import SmpClient, subscribed
+from weir.crypto.keys import KeyPair, generate
+from weir.wire.commands import NEW, SEND, SUB
+from weir.wire.replies import IDS, MSG, OK
+
+
+def wait_until(what: str, condition: object, limit: float = 20.0) -> None:
+    end = time.monotonic() + limit
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+async def new_queue(address: str) -> tuple[IDS, KeyPair]:
+    key = generate("x25519")
+    async with await SmpClient.connect(address) as client:
+        ids = await client.send(NEW(key.spki, generate("x25519").public, None, False), b"", key)
+        assert isinstance(ids, IDS)
+        assert await client.send(SEND(False, b"kept"), ids.snd_id) == OK()
+    return ids, key
+
+
+async def first_message(address: str, ids: IDS, key: KeyPair) -> object:
+    async with await SmpClient.connect(address) as client:
+        assert subscribed(await client.send(SUB(), ids.rcv_id, key))
+        return (await client.events.get()).reply
+
+
+def test_it_starts_says_where_everything_is_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home") as up:
+        run = up.run
+        pids = [run["pid"], run["redis"]["pid"], *run["edges"]]
+        assert len(run["edges"]) == 2 and all(map(alive, pids))
+        assert up.home.joinpath("run.json").read_text() == up.ready.read_text()
+        for secret in ("placement.key", "identity/ca.key", "identity/server.key", "run.json"):
+            assert stat.S_IMODE((up.home / secret).stat().st_mode) == 0o600, secret
+        code, output = up.stop(signal.SIGINT)
+    assert code == 0
+    for line in (
+        f"address   {run['address']}",
+        f"page      {run['http']}",
+        f"data      {run['home']}",
+        "stop      Ctrl-C",
+    ):
+        assert line in output
+    assert not any(map(alive, pids))
+    assert not up.ready.exists() and not (up.home / "run.json").exists()
+
+
+async def test_a_second_start_finds_its_queues_and_its_identity_again(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home") as up:
+        ids, key = await new_queue(up.address)
+        before = up.run["address"].partition("@")[0]
+    with weir_up(tmp_path / "home") as up:
+        assert up.run["address"].partition("@")[0] == before
+        assert isinstance(await first_message(up.address, ids, key), MSG)
+
+
+async def test_a_crashed_edge_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home", "--edges", "2") as up:
+        ids, key = await new_queue(up.address)
+        before = up.run["edges"]
+        os.kill(before[0], signal.SIGKILL)
+        wait_until("the edge comes back", lambda: up.run["edges"][0] != before[0])
+        assert up.run["edges"][1] == before[1]
+        assert isinstance(await first_message(up.address, ids, key), MSG)
+        _, output = up.stop()
+    assert "edge 0 ended with signal SIGKILL, starting it again" in output
+
+
+def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home") as up:
+        run = up.run
+        os.kill(run["pid"], signal.SIGKILL)
+        up.process.wait()
+        for pid in (run["redis"]["pid"], *run["edges"]):
+            wait_until(f"{pid} ends", lambda pid=pid: not alive(pid))
+
+
+def test_settings_of_the_home_are_in_force(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "weir.toml").write_text('[auth]\ncreate_password = "word"\n')
+    with weir_up(home) as up:
+        assert ":word@" in up.address
+
+
+def refused(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1, output
+    assert "Traceback" not in output
+    assert output.count("\n") == 1, output
+    return output.strip()
+
+
+@pytest.mark.parametrize("what", ["smp", "http"])
+def test_a_port_in_use_is_one_line(tmp_path: Path, what: str) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ports = {"smp": "0", "http": "0", what: str(port)}
+        words = [word for name, value in ports.items() for word in (f"--{name}-port", value)]
+        said = refused(spawn(tmp_path / "home", *words))
+    assert said == f"weir up: port {port} is in use: choose another with --{what}-port (0: any free one)"
+
+
+def test_a_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = refused(spawn(tmp_path / "file" / "home", "--smp-port", "0", "--http-port", "0"))
+    assert said == f"weir up: {tmp_path / 'file' / 'home'}: not a directory"
+
+
+def test_a_redis_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"redis://:secret@127.0.0.1:{free.getsockname()[1]}"
+    said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0", "--redis", url))
+    assert said.startswith("weir up: Redis at 127.0.0.1:")
+    assert "secret" not in said
+
+
+def test_a_home_belongs_to_one(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home") as up:
+        said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0"))
+        assert up.run  # and its files are left alone
+    assert said == f"weir up: {tmp_path / 'home'}: another `weir up` runs there"
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ('[redis]\ndurability = "replicated"\n', "durability = replicated needs a Redis with replicas"),
+        ("[queues]\nquota = 0\n", "weir.toml:2: quota: expected a number from 1"),
+    ],
+)
+def test_settings_that_cannot_work_are_one_line(tmp_path: Path, toml: str, says: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "weir.toml").write_text(toml)
+    assert says in refused(spawn(home, "--smp-port", "0", "--http-port", "0"))
+
+
+def test_a_host_that_is_none(tmp_path: Path) -> None:
+    said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0", "--host", "a b"))
+    assert said == "weir up: --host a b: not a host name or an IP address"
+
+
+def test_a_long_path_is_no_trouble(tmp_path: Path) -> None:
+    home = tmp_path / ("long" * 30) / "home"
+    home.parent.mkdir()
+    with weir_up(home) as up:
+        socket_path = Path(up.run["redis"]["url"].removeprefix("unix://"))
+        assert len(str(socket_path)) < 100 and socket_path.exists()
+        up.stop()
+    assert not socket_path.parent.exists()
+
+
+def test_your_own_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from weir.store.embedded import start_embedded
+
+    redis = start_embedded(tmp_path / "redis", port=0, password="word")
+    try:
+        with weir_up(tmp_path / "home", "--redis", redis.url) as up:
+            assert up.run["redis"] == {"url": redis.url, "pid": None}
+            _, output = up.stop()
+        assert "Redis at redis://…@127.0.0.1:" in output
+    finally:
+        redis.stop()
