@@ -1,0 +1,122 @@
+"""Edges as processes of their own, so that tests can kill them as a crash, an operator or the kernel would."""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weir.crypto.identity import init_identity, load_identity
+from weir.store.embedded import free_port
+from weir.wire.address import SmpAddress
+
+_START_LIMIT = 30.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Deployment:
+    """What edges of one router share: identity, placement key, Redis, settings (as environment variables)."""
+
+    directory: Path
+    redis_url: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        identity = self.directory / "identity"
+        if not identity.exists():
+            init_identity(identity, "localhost", "ed25519")
+            (self.directory / "placement.key").write_text(os.urandom(32).hex())
+        self.fingerprint = load_identity(identity).fingerprint
+
+    def environment(self, port: int) -> dict[str, str]:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+        return {
+            **own,
+            "WEIR_TRANSPORT_HOSTS": "127.0.0.1",
+            "WEIR_TRANSPORT_LISTEN": "127.0.0.1",
+            "WEIR_TRANSPORT_PORTS": str(port),
+            "WEIR_TRANSPORT_IDENTITY": str(self.directory / "identity"),
+            "WEIR_REDIS_URL": self.redis_url,
+            "WEIR_REDIS_PLACEMENT_KEY": str(self.directory / "placement.key"),
+            "WEIR_HTTP_PORT": "0",
+            "WEIR_TELEMETRY_LOG_LEVEL": "warning",
+            **self.settings,
+        }
+
+
+def _die_with_parent() -> None:
+    """A test run that is killed leaves no edges behind."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class EdgeProcess:
+    """One edge on a port of its own; after `kill` or `stop`, `start` starts its successor there."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.port = free_port()
+        self.edge_id = ""
+        self.log = Path(tempfile.mkstemp(prefix="edge-", suffix=".log", dir=deployment.directory)[1])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> SmpAddress:
+        return SmpAddress(self.deployment.fingerprint, ("127.0.0.1",), self.port)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Returns when clients can connect."""
+        read, write = os.pipe()
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "weir.cli.main", "smp", "edge", "--ready-fd", str(write)],
+                env=self.deployment.environment(self.port),
+                pass_fds=(write,),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            report = json.loads(await asyncio.to_thread(pipe.readline) or b'{"error": "it ended"}')
+        if "error" in report:
+            raise RuntimeError(f"{report['error']}\n{self.log.read_text()}")
+        self.edge_id = report["edge"]
+
+    def signal(self, number: int) -> None:
+        if self.running:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """As a crash would."""
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            self._process.wait()
+
+    async def stop(self, limit: float = _START_LIMIT) -> int:
+        """SIGTERM: drained. Its exit code."""
+        assert self._process is not None
+        self.signal(signal.SIGTERM)
+        return await asyncio.to_thread(self._process.wait, limit)
+
+    def errors(self) -> list[str]:
+        """What it logged that nobody should have to read."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if "Traceback" in line or "Error" in line]
