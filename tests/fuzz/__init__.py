@@ -1,0 +1,1 @@
+"""Fuzzing of every decoder: a harness each, seeds made from the golden bytes, and what crashed once."""
