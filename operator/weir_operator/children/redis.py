@@ -1,0 +1,102 @@
+"""The embedded Redis: one pod, an append-only file on a volume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir_operator import names
+from weir_operator.children.common import child, container, labels, pod, resources, selector
+from weir_operator.model import Manifest, Observed, Router
+
+
+def embedded_redis(router: Router, observed: Observed) -> list[Manifest]:
+    settings = router.embedded
+    if settings is None:
+        return []
+    name = names.redis(router.name)
+    port = {"name": "redis", "port": names.REDIS_PORT, "targetPort": "redis", "protocol": "TCP"}
+    service = child(
+        router,
+        "v1",
+        "Service",
+        name,
+        "redis",
+        # Edges must find Redis the moment it answers, not when a probe has noticed.
+        spec={
+            "type": "ClusterIP",
+            "publishNotReadyAddresses": True,
+            "selector": selector(router, "redis"),
+            "ports": [port],
+        },
+    )
+    storage = settings["storage"]
+    claim: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": str(storage["size"])}},
+    }
+    if "storageClassName" in storage:
+        claim["storageClassName"] = storage["storageClassName"]
+    stateful_set = child(
+        router,
+        "apps/v1",
+        "StatefulSet",
+        name,
+        "redis",
+        spec={
+            "replicas": 1,
+            "serviceName": name,
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": selector(router, "redis")},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": storage["whenDeleted"], "whenScaled": "Retain"},
+            "volumeClaimTemplates": [
+                {"metadata": {"name": "data", "labels": labels(router, "redis")}, "spec": claim},
+            ],
+            "template": {"metadata": {"labels": labels(router, "redis")}, "spec": _pod(router, observed)},
+        },
+    )
+    return [service, stateful_set]
+
+
+def _pod(router: Router, observed: Observed) -> dict[str, Any]:
+    settings = router.embedded or {}
+    spec = pod(router, observed, "redis", terminationGracePeriodSeconds=60)
+    command = [
+        "weir",
+        "redis",
+        "--dir",
+        f"{names.DATA_DIR}/redis",
+        "--port",
+        str(names.REDIS_PORT),
+        "--password-file",
+        f"{names.REDIS_SECRET_DIR}/{names.REDIS_PASSWORD}",
+        "--durability",
+        router.spec["redis"]["durability"],
+    ]
+    probe = {"tcpSocket": {"port": "redis"}, "periodSeconds": 2, "failureThreshold": 3}
+    spec["containers"] = [
+        container(
+            router,
+            observed,
+            "redis",
+            command,
+            ports=[{"name": "redis", "containerPort": names.REDIS_PORT, "protocol": "TCP"}],
+            volumeMounts=[
+                {"name": "data", "mountPath": names.DATA_DIR},
+                {"name": "password", "mountPath": names.REDIS_SECRET_DIR, "readOnly": True},
+                {"name": "tmp", "mountPath": "/tmp"},
+            ],
+            resources=resources(settings["resources"]),
+            readinessProbe=probe,
+            startupProbe={**probe, "failureThreshold": 300},
+        )
+    ]
+    password = {"key": names.REDIS_PASSWORD, "path": names.REDIS_PASSWORD}
+    spec["volumes"] = [
+        {
+            "name": "password",
+            "secret": {"secretName": names.store(router.name), "defaultMode": 0o440, "items": [password]},
+        },
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    return spec

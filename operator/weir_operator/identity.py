@@ -1,0 +1,241 @@
+"""Who a router is, and which online certificate its edges show: decisions, without the API.
+
+An address is the fingerprint of a CA. Once a router has one, nothing here ever makes another by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from weir.crypto import certificates
+from weir.crypto.keys import KeyType
+from weir.crypto.pem import (
+    UnusableFile,
+    certificates_from_pem,
+    certificates_to_pem,
+    key_from_pem,
+    key_to_pem,
+)
+from weir_operator import names
+
+Data = Mapping[str, str]  # a Secret's data: base64
+
+KEY_TYPES: Final[Mapping[str, KeyType]] = {"Ed25519": "ed25519", "Ed448": "ed448"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why something is not as it should be, in a condition's words."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Online:
+    """What the edges have now."""
+
+    fingerprint: str  # of the CA they show
+    leaf: str  # fingerprint of the certificate itself
+    not_after: datetime
+    valid: bool  # the chain fits together and the key belongs to it
+
+
+@dataclass(frozen=True, slots=True)
+class IdentitySecret:
+    """The identity as far as everyone may know it: never the CA's key."""
+
+    ca: bytes  # DER
+    fingerprint: str
+    has_ca_key: bool
+    online: Data | None  # a ready-made online certificate, when the CA's key is kept elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the router's spec, status and annotations say about its identity."""
+
+    given: str | None  # name of the Secret when one is given
+    known: str | None  # fingerprint in the address clients have
+    replaceable: str | None  # fingerprint that may be given up
+    lifetime_days: int
+    renew_before_days: int
+    renew: str | None  # last request to renew at once
+    renewed: str | None  # last such request that was done
+
+
+class Generate:
+    """Make an identity, then decide again."""
+
+
+class Issue:
+    """Make a new online certificate with the CA's key."""
+
+
+class Copy:
+    """Give the edges the online certificate that came with the identity."""
+
+
+class Keep:
+    """The edges have what they should."""
+
+
+Decision = Generate | Issue | Copy | Keep | Problem
+
+
+def fingerprint_text(certificate: bytes) -> str:
+    return base64.urlsafe_b64encode(certificates.fingerprint(certificate)).decode()
+
+
+def decode(data: Data, key: str) -> bytes | None:
+    try:
+        return base64.b64decode(data[key], validate=True) if key in data else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def encode(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def read_identity(data: Data, has_ca_key: bool, name: str) -> IdentitySecret | Problem:
+    kept = (names.CA_CERT, names.SERVER_CERT, names.SERVER_KEY)
+    return _read_identity(tuple((key, data[key]) for key in kept if key in data), has_ca_key, name)
+
+
+@lru_cache(maxsize=4096)
+def _read_identity(items: tuple[tuple[str, str], ...], has_ca_key: bool, name: str) -> IdentitySecret | Problem:
+    data = dict(items)
+    pem = decode(data, names.CA_CERT)
+    if pem is None:
+        return Problem("IdentityInvalid", f"Secret {name} has no {names.CA_CERT}")
+    try:
+        (ca, *_) = certificates_from_pem(pem, f"{names.CA_CERT} of Secret {name}")
+    except (UnusableFile, ValueError) as error:
+        return Problem("IdentityInvalid", str(error))
+    if certificates.certificate_key(ca) is None:
+        return Problem("IdentityInvalid", f"{names.CA_CERT} of Secret {name} has neither an Ed25519 nor an Ed448 key")
+    online = None
+    if names.SERVER_CERT in data and names.SERVER_KEY in data:
+        online = {key: data[key] for key in (names.CA_CERT, names.SERVER_CERT, names.SERVER_KEY)}
+    if not has_ca_key and online is None:
+        text = f"Secret {name} has neither {names.CA_KEY} nor {names.SERVER_CERT} and {names.SERVER_KEY}"
+        return Problem("IdentityInvalid", text)
+    return IdentitySecret(ca, fingerprint_text(ca), has_ca_key, online)
+
+
+def read_online(data: Data | None) -> Online | None:
+    """The edges' certificate; None when there is none that can be read."""
+    texts = [(data or {}).get(key) for key in (names.SERVER_CERT, names.SERVER_KEY, names.CA_CERT)]
+    return _read_online(*(text or "" for text in texts)) if all(texts) else None
+
+
+@lru_cache(maxsize=4096)
+def _read_online(certificate_text: str, key_text: str, ca_text: str) -> Online | None:
+    """Whether it is in time is not asked here: that changes while the certificate does not."""
+    try:
+        (leaf, *rest) = certificates_from_pem(base64.b64decode(certificate_text, validate=True))
+        (issuer, *_) = certificates_from_pem(base64.b64decode(ca_text, validate=True))
+        pair = key_from_pem(base64.b64decode(key_text, validate=True))
+        now = datetime.now(UTC)
+        days = certificates.days_to_expiry(leaf, now)
+    except ValueError:
+        return None
+    if days is None:
+        return None
+    end = (now + timedelta(days=days, seconds=0.5)).replace(microsecond=0)
+    chain = (leaf, rest[0] if rest else issuer)
+    error = certificates.validate_chain(chain, now)
+    matches = certificates.certificate_key(leaf) == (pair.type, pair.public) and chain[1] == issuer
+    # An expired certificate is still one that fits: it is renewed because of its date.
+    fits = matches and error in (None, certificates.ChainError.EXPIRED)
+    return Online(fingerprint_text(issuer), fingerprint_text(leaf), end, fits)
+
+
+def decide(wanted: Wanted, identity: IdentitySecret | Problem | None, online: Online | None, now: datetime) -> Decision:
+    """The whole of the rules; a table in the tests goes through them."""
+    known = wanted.known or (online.fingerprint if online else None)
+    may_replace = known is not None and wanted.replaceable == known
+    if isinstance(identity, Problem):
+        return identity
+    if identity is None:
+        if wanted.given is not None:
+            return Problem("IdentityMissing", f"there is no Secret {wanted.given}")
+        if known is not None and not may_replace:
+            return Problem(
+                "IdentityLost",
+                f"the identity behind {known} is gone; restore its Secret from a backup. Nothing was made in its place,"
+                f" because clients know this address only; to give it up, set {names.REPLACE_ADDRESS}={known}",
+            )
+        return Generate()
+    if known is not None and identity.fingerprint != known and not may_replace:
+        return Problem(
+            "IdentityChanged",
+            f"the identity's fingerprint is {identity.fingerprint}, clients know {known}; put the old one back, or set"
+            f" {names.REPLACE_ADDRESS}={known} to give that address up",
+        )
+    if not identity.has_ca_key:
+        theirs = read_online(identity.online)
+        if theirs is None or not theirs.valid or theirs.fingerprint != identity.fingerprint:
+            return Problem("IdentityInvalid", "the online certificate is not one of this CA, or not of its key")
+        return Keep() if online == theirs else Copy()
+    if online is None or not online.valid or online.fingerprint != identity.fingerprint:
+        return Issue()
+    if wanted.renew is not None and wanted.renew != wanted.renewed:
+        return Issue()
+    return Issue() if online.not_after - now <= timedelta(days=wanted.renew_before_days) else Keep()
+
+
+def make_identity(key_type: KeyType, role: str) -> dict[str, str]:
+    """Data of a new identity Secret."""
+    ca = certificates.make_ca(key_type, common_name=f"{role} server CA")
+    return {
+        names.CA_CERT: encode(certificates_to_pem((ca.certificate,))),
+        names.CA_KEY: encode(key_to_pem(ca.key)),
+    }
+
+
+def issue_online(identity_data: Data, common_name: str, key_type: KeyType, days: int) -> dict[str, str] | Problem:
+    """An online certificate with a key of its own, under the CA in the Secret."""
+    ca_pem, key_pem = decode(identity_data, names.CA_CERT), decode(identity_data, names.CA_KEY)
+    if ca_pem is None or key_pem is None:
+        return Problem("IdentityInvalid", f"the identity has no {names.CA_CERT} or no {names.CA_KEY}")
+    try:
+        (ca, *_) = certificates_from_pem(ca_pem, names.CA_CERT)
+        pair = key_from_pem(key_pem, names.CA_KEY)
+    except ValueError as error:
+        return Problem("IdentityInvalid", str(error))
+    if certificates.certificate_key(ca) != (pair.type, pair.public):
+        return Problem("IdentityInvalid", f"{names.CA_KEY} is not the key of {names.CA_CERT}")
+    online = certificates.make_online(certificates.Issued(ca, pair), common_name, key_type, days)
+    return {
+        names.CA_CERT: encode(certificates_to_pem((ca,))),
+        names.SERVER_CERT: encode(certificates_to_pem((online.certificate,))),
+        names.SERVER_KEY: encode(key_to_pem(online.key)),
+    }
+
+
+def make_service_identity(key_type: KeyType, common_name: str, days: int) -> dict[str, str]:
+    """A service's key pair, in the names TLS tools know. The certificate is its own CA: its fingerprint is the
+    identity, and the next identity is another pair to rotate to."""
+    made = certificates.make_self_signed(common_name, key_type, days)
+    return {
+        names.TLS_CERT: encode(certificates_to_pem((made.certificate,))),
+        names.TLS_KEY: encode(key_to_pem(made.key)),
+    }
+
+
+def service_fingerprint(data: Data) -> str | None:
+    pem = decode(data, names.TLS_CERT)
+    try:
+        chain = certificates_from_pem(pem or b"")
+    except ValueError:
+        return None
+    parts = certificates.split_chain(chain)
+    return None if isinstance(parts, certificates.ChainError) else fingerprint_text(parts.identity)

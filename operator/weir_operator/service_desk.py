@@ -1,0 +1,173 @@
+"""What an SMPService asks of its router's store: the identity known, rotated as listed, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from redis.exceptions import RedisError
+
+from weir.store.core import StoreConfig
+from weir.store.records import ServiceError, ServiceInfo, StoreError, Unavailable
+from weir.store.store import Store
+from weir.wire.commands import ServiceRole
+from weir_operator.identity import Problem
+from weir_operator.probe import StoreTarget, target_url
+
+ROLES: Mapping[str, ServiceRole] = {"Messaging": ServiceRole.MESSAGING, "Notifier": ServiceRole.NOTIFIER}
+T = TypeVar("T")
+_LIMIT = 15.0
+_SERVICE_ID_BYTES = 24
+_DRIFT = ("diff", "fewer", "more", "ok")  # worst first
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A service as its router has it."""
+
+    accepted: tuple[str, ...]
+    queues: int
+    connected: bool
+    edge: str | None
+    since: datetime | None
+    drift: Mapping[str, int]
+    fold: tuple[int, int, int] | None  # ready, delivered, left
+    overlap_until: datetime | None
+    rotated: str | None = None  # what was done in this visit
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    role: str
+    fingerprints: tuple[str, ...]  # in the order of the spec; the last is the one to continue under
+    overlap_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    target: StoreTarget
+    namespace: str
+    placement_key: bytes = field(repr=False)
+
+
+def raw_fingerprint(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def text_fingerprint(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode()
+
+
+async def settle(visit: Visit, request: Request) -> Account | Problem:
+    """Makes the store agree with the request, in as few changes as that takes; doing it again changes nothing."""
+
+    async def work(store: Store) -> Account | Problem:
+        return await _settle(store, request)
+
+    return await _with_store(visit, work)
+
+
+async def forget(visit: Visit, fingerprints: tuple[str, ...]) -> int | Problem:
+    """Ends the service of these certificates; how many queues it had."""
+
+    async def work(store: Store) -> int | Problem:
+        service = await _find(store, fingerprints)
+        return (await store.forget(service) or 0) if service is not None else 0
+
+    return await _with_store(visit, work)
+
+
+async def _with_store(visit: Visit, work: Callable[[Store], Awaitable[T | Problem]]) -> T | Problem:
+    config = StoreConfig(
+        url=target_url(visit.target, visit.namespace),
+        password=visit.target.password,
+        placement_key=visit.placement_key,
+    )
+    try:
+        async with asyncio.timeout(_LIMIT):
+            store = await Store.open(config, edge=False)
+            try:
+                return await work(store)
+            finally:
+                await store.close()
+    except StoreError as error:
+        return Problem("StoreRefused", str(error))
+    except (Unavailable, TimeoutError, OSError, RedisError):
+        return Problem("StoreUnreachable", "the router's Redis does not answer")
+
+
+async def _find(store: Store, fingerprints: tuple[str, ...]) -> bytes | None:
+    for text in fingerprints:
+        found = await store.find_service(raw_fingerprint(text))
+        if found is not None:
+            return found
+    return None
+
+
+async def _settle(store: Store, request: Request) -> Account | Problem:
+    service = await _find(store, request.fingerprints)
+    if service is None:
+        fresh = secrets.token_bytes(_SERVICE_ID_BYTES)
+        made = await store.ensure_service(raw_fingerprint(request.fingerprints[0]), ROLES[request.role], fresh)
+        if isinstance(made, ServiceError):
+            return Problem("Refused", "the certificate was given up by an earlier rotation")
+        service = made
+    info = await store.get_service(service)
+    if info is None:
+        return Problem("Refused", "the service was forgotten")
+    if info.role is not ROLES[request.role]:
+        return Problem("RoleMismatch", f"the certificate is known in another role than {request.role}")
+    rotated = None
+    try:
+        for old, new, overlap in rotations(info, request):
+            await store.rotate(raw_fingerprint(old), raw_fingerprint(new), overlap)
+            rotated = "the service continues under the certificate listed last"
+    except StoreError as error:
+        return Problem("RotationRefused", str(error))
+    if rotated is not None:
+        info = await store.get_service(service) or info
+    return _account(info, rotated)
+
+
+def rotations(info: ServiceInfo, request: Request) -> list[tuple[str, str, int]]:
+    """(from, to, overlap) that are still to be done: to the last fingerprint listed, and away from all not listed."""
+    now = datetime.now(UTC).timestamp()
+    in_use = [text_fingerprint(fp) for fp, until in info.fingerprints.items() if until is None]
+    waning = [text_fingerprint(fp) for fp, until in info.fingerprints.items() if until is not None and until > now]
+    listed = [text_fingerprint(raw_fingerprint(text)) for text in request.fingerprints]
+    wanted = listed[-1]
+    found = []
+    for old in in_use:
+        if old != wanted:
+            found.append((old, wanted, request.overlap_seconds if old in listed else 0))
+    found += [(old, wanted, 0) for old in waning if old not in listed and old != wanted]
+    return found
+
+
+def _account(info: ServiceInfo, rotated: str | None) -> Account:
+    now = datetime.now(UTC).timestamp()
+    alive = {fp: until for fp, until in info.fingerprints.items() if until is None or until > now}
+    ends = [until for until in alive.values() if until is not None]
+    totals, fold = info.totals, info.fold
+    return Account(
+        accepted=tuple(sorted(text_fingerprint(fp) for fp in alive)),
+        queues=totals.count,
+        connected=totals.owner is not None,
+        edge=totals.owner.partition(":")[0] if totals.owner else None,
+        since=datetime.fromtimestamp(totals.since, UTC) if totals.since else None,
+        drift=info.drift,
+        fold=(fold.ready, fold.delivered, fold.left) if fold else None,
+        overlap_until=datetime.fromtimestamp(max(ends), UTC) if ends else None,
+        rotated=rotated,
+    )
+
+
+def drift_class(now: Mapping[str, int], before: Mapping[str, int] | None) -> str | None:
+    """What the last SUBS found, as far as counters tell: the worst class that has grown since the last look."""
+    grown = {name for name, count in now.items() if count > (before or {}).get(name, 0)}
+    return next((name for name in _DRIFT if name in grown), None)

@@ -1,0 +1,183 @@
+"""A router's life as transcripts: which calls a look makes, and that a look at a finished world makes none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tests.operator.world import Town
+from weir_operator import names
+from weir_operator.api import ApiError
+from weir_operator.observer import Look
+from weir_operator.status import Fleet, StoreHealth
+
+COLD = [
+    "merge SMPRouter/r",
+    "create Secret/r-store",
+    "create Secret/r-identity",
+    "get ServiceAccount/r",
+    "apply ServiceAccount/r",
+    "get ConfigMap/r-config",
+    "apply ConfigMap/r-config",
+    "apply NetworkPolicy/r",
+    "apply NetworkPolicy/r-redis",
+    "apply Service/r",
+    "apply Service/r-edges",
+    "apply Service/r-http",
+    "apply Service/r-redis",
+    "apply StatefulSet/r-redis",
+    "get ConfigMap/r-address",
+    "apply ConfigMap/r-address",
+    "get Secret/r-edge",
+    "apply Secret/r-edge",
+    "apply Deployment/r",
+    "apply PodDisruptionBudget/r",
+    "status SMPRouter/r",
+]
+
+
+async def test_a_cold_look_makes_everything_in_order_and_the_next_makes_no_call() -> None:
+    town = Town()
+    assert await town.look() == COLD
+    assert await town.look() == []
+    assert town.condition("CertificateValid") == ("True", "Valid")
+    assert town.status["address"] == f"smp://{town.status['fingerprint']}@r.ns.svc"
+    assert [reason for reason, _ in town.said] == ["IdentityCreated", "Created"]
+
+
+async def test_the_calls_of_a_look_do_not_depend_on_how_often_or_how_many() -> None:
+    counts = set()
+    for _ in range(5):
+        town = Town()
+        counts.add(len(await town.look()))
+        for _ in range(3):
+            assert await town.look() == []
+    assert counts == {len(COLD)}
+
+
+async def test_a_new_operator_adopts_without_a_write() -> None:
+    town = Town()
+    await town.look()
+    again = Town()
+    again.api.objects = town.api.objects
+    for (kind, _), body in town.api.objects.items():
+        if kind != names.SMP_ROUTER:
+            again.cache.child_event(kind, body, gone=False)
+    again.watch()
+    assert await again.look() == []
+
+
+async def test_drift_is_repaired_by_one_apply() -> None:
+    town = Town()
+    await town.look()
+    town.lose("Deployment", "r")
+    assert await town.look() == ["apply Deployment/r"]
+    town.edit("ConfigMap", "r-config", {"data": {"weir.toml": "other"}})
+    assert await town.look() == ["apply ConfigMap/r-config"]
+    assert ("Repaired", "ConfigMap r-config had been changed or deleted and is back") in town.said
+
+
+async def test_an_addition_that_applying_leaves_is_replaced() -> None:
+    town = Town()
+    await town.look()
+    extra = {"name": "more", "port": 1, "protocol": "TCP"}
+    ports = town.api.objects["Service", "r"]["spec"]["ports"]
+    # Server-side apply merges lists by key, so the addition stays; the stand-in is told to behave so.
+    plain = town.api.apply
+
+    async def keeping(manifest, *, force):  # type: ignore[no-untyped-def]
+        made = await plain(manifest, force=force)
+        if manifest["metadata"]["name"] == "r" and manifest["kind"] == "Service":
+            made["spec"]["ports"] = [*made["spec"]["ports"], extra]
+        return made
+
+    town.api.apply = keeping  # type: ignore[method-assign]
+    town.edit("Service", "r", {"spec": {"ports": [*ports, extra]}})
+    assert await town.look() == ["apply Service/r", "replace Service/r"]
+    assert town.api.objects["Service", "r"]["spec"]["ports"] == ports
+
+
+async def test_what_is_refused_is_told_and_the_rest_is_applied() -> None:
+    town = Town()
+    town.api.refuse["apply StatefulSet/r-redis"] = ApiError(422, "Invalid", "spec.template: bad", "apply")
+    calls = await town.look()
+    assert "apply Deployment/r" in calls
+    assert town.condition("Ready") == ("False", "ApplyFailed")
+    message = town.status["conditions"][0]["message"]
+    assert message == "StatefulSet r-redis: spec.template: bad"
+
+
+async def test_pruned_when_no_longer_asked_for() -> None:
+    town = Town(autoscaling={"maxReplicas": 5})
+    await town.look()
+    assert ("HorizontalPodAutoscaler", "r") in town.api.objects
+    town.change(autoscaling=None)
+    town.body["spec"].pop("autoscaling")
+    town.api.put(town.body)
+    town.watch()
+    assert "delete HorizontalPodAutoscaler/r" in await town.look()
+
+
+async def test_paused_children_are_left_alone_and_status_goes_on() -> None:
+    town = Town()
+    await town.look()
+    town.change(maintenance={"paused": True})
+    await town.look()
+    town.lose("Service", "r-http")
+    assert "apply Service/r-http" not in await town.look()
+    assert town.condition("Progressing") == ("False", "Paused")
+
+
+async def test_a_lost_identity_stays_lost_until_it_is_back_or_given_up() -> None:
+    town = Town()
+    await town.look()
+    address, backup = town.status["address"], town.api.objects["Secret", "r-identity"]
+    edge = town.api.objects["Secret", "r-edge"]["data"]
+    town.lose("Secret", "r-identity")
+    for _ in range(3):
+        assert not [call for call in await town.look() if call.startswith(("create", "apply"))]
+    assert town.condition("CertificateValid") == ("False", "IdentityLost")
+    assert town.status["address"] == address
+    assert town.api.objects["Secret", "r-edge"]["data"] == edge
+    town.cache.child_event("Secret", town.api.put(backup), gone=False)
+    await town.look()
+    assert town.condition("CertificateValid") == ("True", "Valid")
+    town.lose("Secret", "r-identity")
+    town.annotate(replace_address=town.status["fingerprint"])
+    assert "create Secret/r-identity" in await town.look()
+    assert town.status["address"] != address
+
+
+async def test_a_watch_that_is_behind_does_not_cost_an_identity() -> None:
+    """The operator's copy of the router has no address yet, the API's has: nothing may be generated."""
+    town = Town()
+    await town.look()
+    stale = Town()
+    stale.api.objects = town.api.objects
+    stale.cache.object_event(names.SMP_ROUTER, {**town.body, "status": {}}, gone=False)
+    del town.api.objects["Secret", "r-identity"]
+    del town.api.objects["Secret", "r-edge"]
+    calls = await stale.look()
+    assert "create Secret/r-identity" not in calls
+
+
+async def test_looks_of_the_observer_become_conditions_and_numbers() -> None:
+    town = Town()
+    await town.look()
+    assert town.condition("StoreReachable") == ("Unknown", "Pending")
+    health = StoreHealth(True, True, "Proved", "waited for")
+    town.looks[town.key] = Look(health, Fleet(3, 2, 1, datetime.now(UTC)))
+    assert await town.look() == ["status SMPRouter/r"]
+    assert town.condition("DurabilityReady") == ("True", "Proved")
+    assert (town.status["connections"], town.status["queues"], town.status["messages"]) == (3, 2, 1)
+    # The same numbers, counted later: no news.
+    town.looks[town.key] = Look(health, Fleet(3, 2, 1, datetime(2030, 1, 1, tzinfo=UTC)))
+    assert await town.look() == []
+
+
+async def test_ntfrouter_children() -> None:
+    town = Town(names.NTF_ROUTER, replicas=2)
+    calls = await town.look()
+    assert "apply Deployment/r" in calls
+    assert "apply Service/r-http" not in calls
+    assert town.status["address"].startswith("ntf://")
+    assert await town.look() == []
