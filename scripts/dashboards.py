@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+"""Grafana's JSON for k8s/dashboards, from panels written down in a few words each: dashboards.py [--check].
+
+An edge's /metrics speaks for the whole fleet and says the same on every edge, so fleet numbers are taken with max();
+/metrics/edge and the operator's /metrics speak for one process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+OUT = Path(__file__).resolve().parent.parent / "k8s/dashboards"
+SELECT = '{namespace=~"$namespace",job=~"$job"}'
+WIDTH = 24
+
+
+class Panel(NamedTuple):
+    title: str
+    queries: tuple[tuple[str, str], ...]  # (expression, legend)
+    unit: str = "short"
+    kind: str = "timeseries"
+    width: int = 8
+    text: str = ""
+    stack: bool = False
+
+
+def fleet(metric: str, labels: str = "") -> str:
+    return f"max by (namespace, job{labels and ', ' + labels}) ({metric}{SELECT})"
+
+
+def rate(metric: str, labels: str = "") -> str:
+    return f"max by (namespace, job{labels and ', ' + labels}) (rate({metric}{SELECT}[$__rate_interval]))"
+
+
+def edge(metric: str) -> str:
+    return f"sum by (pod) ({metric}{SELECT})"
+
+
+def edge_rate(metric: str) -> str:
+    return f"sum by (pod) (rate({metric}{SELECT}[$__rate_interval]))"
+
+
+def quantile(share: float, metric: str) -> str:
+    inner = f"max by (namespace, job, le) (rate({metric}_bucket{SELECT}[$__rate_interval]))"
+    return f"histogram_quantile({share}, {inner})"
+
+
+def number(title: str, expression: str, unit: str = "short", text: str = "") -> Panel:
+    return Panel(title, ((expression, ""),), unit, "stat", 4, text)
+
+
+def lines(title: str, *queries: tuple[str, str], unit: str = "short", text: str = "", stack: bool = False) -> Panel:
+    return Panel(title, queries, unit, "timeseries", 8, text, stack)
+
+
+S = "simplex_smp_"
+
+OVERVIEW = (
+    number("Edges alive", fleet("weir_edges")),
+    number("Clients", fleet(f"{S}clients_total")),
+    number("Subscriptions", f"{fleet(f'{S}subscribtion_total')} + {fleet(f'{S}subscribtion_service_subs_total')}"),
+    number("Queues", fleet(f"{S}queues_total1")),
+    number("Messages waiting", fleet(f"{S}messages_total")),
+    number("Services", fleet(f"{S}rcv_services_count")),
+    lines(
+        "Messages",
+        (rate(f"{S}messages_sent"), "sent {{job}}"),
+        (rate(f"{S}messages_received"), "received {{job}}"),
+        (rate(f"{S}messages_expired"), "expired {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Messages refused",
+        (rate(f"{S}messages_sent_errors", "type"), "{{type}} {{job}}"),
+        unit="ops",
+        text="quota: the recipient does not fetch. auth: no such queue, or a wrong key.",
+    ),
+    lines(
+        "From delivery to ACK",
+        (quantile(0.5, f"{S}delivery_ack_confirmed_time"), "p50 {{job}}"),
+        (quantile(0.99, f"{S}delivery_ack_confirmed_time"), "p99 {{job}}"),
+        unit="s",
+    ),
+    lines("Clients", (fleet(f"{S}clients_total"), "{{job}}")),
+    lines(
+        "Subscriptions",
+        (fleet(f"{S}subscribtion_total"), "queues {{job}}"),
+        (fleet(f"{S}subscribtion_service_subs_total"), "through services {{job}}"),
+        (fleet(f"{S}subscription_ntf_total"), "notifiers {{job}}"),
+    ),
+    lines(
+        "Subscription errors",
+        (rate(f"{S}subscribtion_errors", "type"), "{{type}} {{job}}"),
+        (rate(f"{S}subscribtion_end"), "ended by another client {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Queues",
+        (fleet(f"{S}queues_total1"), "all {{job}}"),
+        (fleet(f"{S}queues_daily"), "active today {{job}}"),
+        (fleet(f"{S}queues_weekly"), "active this week {{job}}"),
+        (fleet(f"{S}queues_monthly"), "active this month {{job}}"),
+    ),
+    lines(
+        "Queues made and deleted",
+        (rate(f"{S}queues_created"), "created {{job}}"),
+        (rate(f"{S}queues_secured"), "secured {{job}}"),
+        (rate(f"{S}queues_deleted", "type"), "deleted, {{type}} {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Notifications",
+        (rate(f"{S}messages_ntf_successes"), "delivered {{job}}"),
+        (rate(f"{S}messages_ntf_errors", "type"), "{{type}} {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Forwarded for clients (proxy)",
+        (rate(f"{S}relay_messages_requests", "source"), "{{source}} {{job}}"),
+        (rate(f"{S}relay_messages_errors", "source, type"), "{{type}} {{source}} {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Relays connected", (fleet("weir_relays"), "{{job}}"), (fleet("weir_forwards"), "forwards under way {{job}}")
+    ),
+    lines("Sockets leaked", (fleet(f"{S}sockets_leaked", "port"), "{{job}}"), text="Always 0: anything else is a bug."),
+)
+
+SERVICES = (
+    number("Services", fleet(f"{S}rcv_services_count")),
+    number("Their queues", fleet(f"{S}rcv_services_queues_count")),
+    number("Connected", fleet(f"{S}subscribtion_services_total")),
+    number("Folds under way", fleet("weir_fold_running")),
+    number("Messages they began with", fleet("weir_fold_ready")),
+    number("Delivered of them", fleet("weir_fold_delivered")),
+    lines(
+        "SUBS → SOKS",
+        (quantile(0.5, "weir_subs_to_soks_seconds"), "p50 {{job}}"),
+        (quantile(0.99, "weir_subs_to_soks_seconds"), "p99 {{job}}"),
+        unit="s",
+        text="Does not depend on how many queues the service has.",
+    ),
+    lines(
+        "SUBS → ALLS",
+        (quantile(0.5, "weir_subs_to_alls_seconds"), "p50 {{job}}"),
+        (quantile(0.99, "weir_subs_to_alls_seconds"), "p99 {{job}}"),
+        unit="s",
+        text="Grows with the messages that wait, and with how fast the service acknowledges.",
+    ),
+    lines(
+        "Folds",
+        (f"{fleet('weir_fold_ready')} - {fleet('weir_fold_delivered')}", "left {{job}}"),
+        (fleet("weir_fold_delivered"), "delivered {{job}}"),
+        text="Messages of the folds under way.",
+    ),
+    lines("Messages delivered by folds", (rate(f"{S}rcv_services_sub_msg_count"), "{{job}}"), unit="ops"),
+    lines(
+        "Drift at SUBS",
+        (fleet(f"{S}rcv_services_sub_ok"), "none {{job}}"),
+        (fleet(f"{S}rcv_services_sub_more"), "more here {{job}}"),
+        (fleet(f"{S}rcv_services_sub_fewer"), "fewer here {{job}}"),
+        (fleet(f"{S}rcv_services_sub_diff"), "other queues {{job}}"),
+        text="How the service's own count and hash compare with the router's.",
+    ),
+    lines(
+        "Queues of drift",
+        (fleet(f"{S}rcv_services_sub_more_total"), "not expected {{job}}"),
+        (fleet(f"{S}rcv_services_sub_fewer_total"), "missed {{job}}"),
+    ),
+    lines(
+        "Associations",
+        (rate(f"{S}rcv_services_assoc_new"), "new {{job}}"),
+        (rate(f"{S}rcv_services_assoc_updated"), "moved {{job}}"),
+        (rate(f"{S}rcv_services_assoc_removed"), "removed {{job}}"),
+        (rate(f"{S}rcv_services_assoc_duplicate"), "again {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Service subscriptions",
+        (rate(f"{S}rcv_services_sub_count"), "SUBS {{job}}"),
+        (rate(f"{S}rcv_services_sub_duplicate"), "repeated {{job}}"),
+        (fleet(f"{S}rcv_services_sub_end"), "ended by another client, in all {{job}}"),
+        unit="ops",
+    ),
+    lines(
+        "Notification services",
+        (fleet(f"{S}ntf_services_count"), "known {{job}}"),
+        (fleet(f"{S}subscribtion_nts_services_total"), "connected {{job}}"),
+    ),
+)
+
+EDGES = (
+    lines("Ready", (edge("weir_edge_ready"), "{{pod}}")),
+    lines("Clients", (edge("weir_edge_clients"), "{{pod}}"), stack=True),
+    lines("Subscriptions", (edge("weir_edge_subscriptions"), "{{pod}}"), stack=True),
+    lines("Handshakes under way", (edge("weir_edge_handshakes"), "{{pod}}")),
+    lines("Sockets accepted", (edge_rate("weir_edge_sockets_accepted"), "{{pod}}"), unit="ops"),
+    lines(
+        "Bytes waiting for clients",
+        (edge("weir_edge_outgoing_bytes"), "{{pod}}"),
+        unit="bytes",
+        text="Bounded per client; slow readers cost ids, not bodies.",
+    ),
+    lines("Queues waiting for a slow reader", (edge("weir_edge_deferred"), "{{pod}}")),
+    lines("Messages waiting for their ACK", (edge("weir_edge_in_flight"), "{{pod}}")),
+    lines("Credentials in memory", (edge("weir_edge_record_cache"), "{{pod}}")),
+    lines("Memory", (edge("weir_edge_rss_bytes"), "{{pod}}"), unit="bytes"),
+    lines("CPU", (edge_rate("weir_edge_cpu_seconds"), "{{pod}}"), unit="percentunit"),
+    lines("Certificate", (edge("weir_edge_certificate_days"), "{{pod}}"), unit="d"),
+    lines("Up since", (edge("weir_edge_uptime_seconds"), "{{pod}}"), unit="s"),
+)
+
+REDIS = (
+    number("Answers", fleet("weir_redis_up")),
+    number("Memory", fleet("weir_redis_memory_used_bytes"), "bytes"),
+    number("Keys", fleet("weir_redis_keys")),
+    number("Replicas", fleet("weir_redis_replicas")),
+    number("Append-only file", fleet("weir_redis_aof_bytes"), "bytes"),
+    number("Clients", fleet("weir_redis_connected_clients")),
+    lines(
+        "Memory",
+        (fleet("weir_redis_memory_used_bytes"), "used {{job}}"),
+        (f"{fleet('weir_redis_memory_max_bytes')} > 0", "limit {{job}}"),
+        unit="bytes",
+        text="About 700 bytes a queue, and each waiting message with 15 % on top.",
+    ),
+    lines("Commands", (rate("weir_redis_commands"), "{{job}}"), unit="ops"),
+    lines("CPU", (rate("weir_redis_cpu_seconds"), "{{job}}"), unit="percentunit", text="One core is all a Redis has."),
+    lines("Append-only file", (fleet("weir_redis_aof_bytes"), "{{job}}"), unit="bytes"),
+    lines(
+        "Keys evicted",
+        (rate("weir_redis_evicted_keys"), "{{job}}"),
+        unit="ops",
+        text="Always 0: an evicted key is a lost queue or message. Set maxmemory-policy noeviction.",
+    ),
+    lines(
+        "Queues and messages",
+        (fleet(f"{S}queues_total1"), "queues {{job}}"),
+        (fleet(f"{S}messages_total"), "messages {{job}}"),
+    ),
+)
+
+OPERATOR_SELECT = '{namespace=~"$namespace"}'
+
+
+def operator(metric: str, labels: str, window: bool = False) -> str:
+    inner = f"{metric}{OPERATOR_SELECT}"
+    return f"sum by ({labels}) ({f'rate({inner}[$__rate_interval])' if window else inner})"
+
+
+OPERATOR = (
+    number("At work", 'sum(weir_operator_leader{namespace=~"$namespace"})', text="Exactly one, whatever the replicas."),
+    number("Objects ready", 'sum(weir_operator_objects{namespace=~"$namespace",ready="true"})'),
+    number("Objects not ready", 'sum(weir_operator_objects{namespace=~"$namespace",ready="false"})'),
+    number(
+        "Next certificate to end",
+        'min(weir_operator_certificate_expiry_seconds{namespace=~"$namespace"})',
+        "s",
+    ),
+    lines(
+        "Reconciles",
+        (operator("weir_operator_reconciles_total", "kind, result", True), "{{kind}} {{result}}"),
+        unit="ops",
+    ),
+    lines(
+        "Time of a reconcile",
+        (
+            f"histogram_quantile(0.5, {operator('weir_operator_reconcile_seconds_bucket', 'le', True)})",
+            "p50",
+        ),
+        (
+            f"histogram_quantile(0.99, {operator('weir_operator_reconcile_seconds_bucket', 'le', True)})",
+            "p99",
+        ),
+        unit="s",
+    ),
+    lines(
+        "API requests",
+        (operator("weir_operator_api_requests_total", "verb, code", True), "{{verb}} {{code}}"),
+        unit="ops",
+    ),
+    lines("Children put right", (operator("weir_operator_drift_repairs_total", "kind", True), "{{kind}}"), unit="ops"),
+    lines(
+        "Certificates",
+        (operator("weir_operator_certificate_expiry_seconds", "exported_namespace, name"), "{{name}}"),
+        unit="s",
+    ),
+    lines("Objects waiting for a look", (operator("weir_operator_queue_depth", "pod"), "{{pod}}")),
+    lines("Objects", (operator("weir_operator_objects", "kind, ready"), "{{kind}} ready={{ready}}")),
+)
+
+
+def panel(spec: Panel, number_: int, x: int, y: int) -> dict[str, Any]:
+    stat = spec.kind == "stat"
+    custom = {} if stat else {"lineWidth": 1, "fillOpacity": 10, "showPoints": "never"}
+    if spec.stack:
+        custom["stacking"] = {"mode": "normal"}
+    made: dict[str, Any] = {
+        "id": number_,
+        "type": spec.kind,
+        "title": spec.title,
+        "description": spec.text,
+        "gridPos": {"x": x, "y": y, "w": spec.width, "h": 4 if stat else 8},
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "fieldConfig": {"defaults": {"unit": spec.unit, "min": 0, "custom": custom}, "overrides": []},
+        "targets": [
+            {"refId": chr(ord("A") + index), "expr": expression, "legendFormat": legend or "__auto"}
+            for index, (expression, legend) in enumerate(spec.queries)
+        ],
+    }
+    if stat:
+        made["options"] = {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "none"}
+    else:
+        made["options"] = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}
+    return made
+
+
+def variable(name: str, query: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "query",
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "definition": query,
+        "query": {"query": query, "refId": name},
+        "refresh": 2,
+        "includeAll": True,
+        "multi": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+    }
+
+
+def dashboard(name: str, title: str, panels: tuple[Panel, ...], source: str) -> dict[str, Any]:
+    variables: list[dict[str, Any]] = [{"name": "datasource", "type": "datasource", "query": "prometheus"}]
+    variables.append(variable("namespace", f"label_values({source}, namespace)"))
+    if source != "weir_operator_leader":
+        variables.append(variable("job", f'label_values({source}{{namespace=~"$namespace"}}, job)'))
+    placed = []
+    x = y = height = 0
+    for index, spec in enumerate(panels):
+        tall = 4 if spec.kind == "stat" else 8
+        if x + spec.width > WIDTH or (height and tall != height):
+            x, y = 0, y + height
+        placed.append(panel(spec, index + 1, x, y))
+        x, height = x + spec.width, tall
+    return {
+        "uid": f"weir-{name}",
+        "title": f"Weir / {title}",
+        "tags": ["weir"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "links": [{"type": "dashboards", "tags": ["weir"], "title": "Weir", "asDropdown": True, "includeVars": True}],
+        "templating": {"list": variables},
+        "panels": placed,
+    }
+
+
+DASHBOARDS = {
+    "overview": ("Overview", OVERVIEW, "weir_edges"),
+    "services": ("Services", SERVICES, "weir_edges"),
+    "edges": ("Edges", EDGES, "weir_edge_ready"),
+    "redis": ("Redis", REDIS, "weir_edges"),
+    "operator": ("Operator", OPERATOR, "weir_operator_leader"),
+}
+
+
+def render() -> dict[Path, str]:
+    return {
+        OUT / f"{name}.json": json.dumps(dashboard(name, *rest), indent=1, ensure_ascii=False) + "\n"
+        for name, rest in DASHBOARDS.items()
+    }
+
+
+def main() -> int:
+    stale = [file for file, text in render().items() if not file.exists() or file.read_text() != text]
+    if "--check" in sys.argv:
+        for file in stale:
+            print(f"{file.name} is not what scripts/dashboards.py says: run it", file=sys.stderr)
+        return 1 if stale else 0
+    OUT.mkdir(parents=True, exist_ok=True)
+    for file, text in render().items():
+        file.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
