@@ -1,0 +1,72 @@
+"""Every metric that a dashboard or an alert names exists: asked of a running router and of the operator's registry."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helm.test_in_step import used_metrics
+from weir_operator import metrics as operator_metrics
+
+SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
+
+
+def families(text: str) -> set[str]:
+    """Names a query can use, from the TYPE lines of an exposition."""
+    found = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
+    return {name + suffix for name, kind in found for suffix in SUFFIXES.get(kind, ("",))}
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("router")
+    ready = home / "ready.json"
+    command = [sys.executable, "-m", "weir.cli.main", "up", "--home", home / "data", "--host", "127.0.0.1"]
+    command += ["--smp-port", "0", "--http-port", "0", "--edges", "1", "--ready-file", ready]
+    process = subprocess.Popen(
+        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        deadline = time.monotonic() + 40
+        while not ready.exists():
+            assert process.poll() is None and time.monotonic() < deadline, process.stdout and process.stdout.read()
+            time.sleep(0.1)
+        yield str(json.loads(ready.read_text())["http"]).rstrip("/")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def test_every_metric_exists(router: str) -> None:
+    known = families(page(f"{router}/metrics")) | families(page(f"{router}/metrics/edge"))
+    known |= families(operator_metrics.render().decode())
+    assert sorted(used_metrics() - known) == []
+
+
+def test_every_one_of_ours_is_shown_somewhere(router: str) -> None:
+    """A number nobody looks at is a number nobody checks: ours are on a dashboard, or left out for a reason."""
+    left_out = {"weir_edge_info", "weir_edge_events", "weir_handshakes", "weir_outgoing_bytes"}
+    # The reference's names are shown where they say something here; its own dashboards show them all.
+    ours = {name for name in families(page(f"{router}/metrics")) if name.startswith("weir_")}
+    ours |= families(operator_metrics.render().decode())
+    shown = used_metrics()
+    missing = {name for name in ours if not name.endswith(("_created", "_sum", "_count"))} - shown - left_out
+    assert sorted(missing) == []
+
+
+def test_dashboards_show_a_good_part_of_it() -> None:
+    assert len(used_metrics()) > 60
