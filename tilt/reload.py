@@ -1,0 +1,90 @@
+#!/usr/bin/python3.11
+"""`weir` in the image that Tilt runs: a parent that starts the real command again when it gets SIGUSR2.
+
+Tilt copies changed files into /tmp/weir (an emptyDir: the root is read-only) and sends the signal. The container
+itself must not restart, since Tilt would take that for a new one and build the image again. As another process than
+number 1 (`kubectl exec … weir ping`) this is the plain command.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+INSTALLED = Path(os.environ.get("WEIR_INSTALLED", "/usr/local/lib/python3.11/dist-packages"))
+SYNCED = Path(os.environ.get("WEIR_SYNCED", "/tmp/weir"))
+STOP_SECONDS = 20
+COMMAND = [sys.executable, "-c", "import sys; from weir.cli.main import main; sys.exit(main())"]
+
+
+def unfold() -> None:
+    """Tilt sends only what changed, so the rest of each package must be there already."""
+    for folder, package in (("services", "weir"), ("operator", "weir_operator")):
+        target = SYNCED / folder / package
+        if not target.exists():
+            shutil.copytree(INSTALLED / package, target, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+class Parent:
+    def __init__(self, arguments: list[str]) -> None:
+        self.command = [*COMMAND, *arguments]
+        self.reload = self.stopping = False
+
+    def start(self) -> None:
+        self.child = subprocess.Popen(self.command)
+
+    def on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGUSR2:
+            if self.command[len(COMMAND) :][:1] == ["redis"]:
+                return  # the store is none of the code that changes
+            self.reload = True
+            number = signal.SIGTERM
+        elif number in (signal.SIGTERM, signal.SIGINT):
+            self.stopping = True
+        if self.child.poll() is None:
+            self.child.send_signal(number)
+
+    def end_child(self) -> int:
+        """Wait for the child; once it was told to go, only for so long."""
+        while True:
+            try:
+                return self.child.wait(STOP_SECONDS if self.reload else 0.5)
+            except subprocess.TimeoutExpired:
+                if self.reload:
+                    self.child.kill()
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            signal.signal(number, self.on_signal)
+        self.start()
+        reloads = 0
+        while True:
+            code = self.end_child()
+            if self.stopping or (not self.reload and not reloads):
+                return code
+            if not self.reload:
+                print(f"reload: ended with {code}; waiting for the next change", flush=True)
+            while not self.reload and not self.stopping:
+                time.sleep(0.2)
+            if self.stopping:
+                return code
+            self.reload = False
+            reloads += 1
+            print(f"reload: {reloads}", flush=True)
+            self.start()
+
+
+def main() -> int:
+    if os.getpid() != 1 and "WEIR_RELOAD_ALWAYS" not in os.environ:
+        os.execv(COMMAND[0], [*COMMAND, *sys.argv[1:]])
+    unfold()
+    code = Parent(sys.argv[1:]).run()
+    return 128 - code if code < 0 else code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
