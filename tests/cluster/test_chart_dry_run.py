@@ -1,0 +1,103 @@
+"""Every row of the chart's option table, and every field of the specs, as the API server itself sees them (dry run)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from tests.cluster.harness import Kube
+from tests.helm.charts import CHART, at, nested, render
+from tests.helm.test_options import ROWS, given
+from tests.helm.test_schema import example, spec_leaves
+
+pytestmark = pytest.mark.timeout(300)
+
+# Their CRDs belong to others and are not on this cluster.
+ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
+
+
+def dry_run(kube: Kube, namespace: str, document: dict[str, Any]) -> None:
+    """What the API server says to it: unknown fields, bad values, broken rules are errors."""
+    resource = kube.dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+    where = {"namespace": namespace} if resource.namespaced else {}
+    body = json.loads(json.dumps(document).replace('"namespace": "chat"', f'"namespace": "{namespace}"'))
+    if resource.namespaced:
+        body["metadata"]["namespace"] = namespace
+    try:
+        resource.create(body=body, query_params=[("dryRun", "All"), ("fieldValidation", "Strict")], **where)
+    except ApiException as error:
+        pytest.fail(f"{document['kind']}/{document['metadata']['name']}: {error.body}")
+
+
+def as_pod(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The pod of a workload by itself: the Pod Security level is enforced on pods alone."""
+    spec = at(document, "spec.template.spec")
+    if spec is None or document["kind"] not in {"Deployment", "Job"}:
+        return None
+    # The admission of priorities wants their class to exist, and that of accounts theirs.
+    spec = {key: value for key, value in spec.items() if key not in {"priorityClassName", "serviceAccountName"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": document["metadata"]["name"]}, "spec": spec}
+
+
+def test_every_option(kube: Kube, namespace: str) -> None:
+    seen: set[str] = set()
+    for row in ROWS:
+        for document in render(given(row), row.apis).values():
+            text = json.dumps(document, sort_keys=True)
+            if text in seen or document["kind"] in ELSEWHERE:
+                continue
+            seen.add(text)
+            dry_run(kube, namespace, document)
+            if pod := as_pod(document):
+                dry_run(kube, namespace, pod)
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize("profile", ["values-production.yaml", "values-dev.yaml"])
+def test_profile(kube: Kube, namespace: str, profile: str) -> None:
+    for document in render({}, (), "--values", str(CHART / profile)).values():
+        dry_run(kube, namespace, document)
+
+
+URL = {"url": "redis://redis:6379/0"}
+PUSH = {"secretName": "secret", "keyId": "ABCDEFGHIJ", "teamId": "ABCDEFGHIJ"}
+# What some fields need beside them: the CRDs' rules say so. A field of the same name in here wins over the example.
+COMPANIONS: dict[str, dict[str, Any]] = {
+    "autoscaling": {"autoscaling": {"maxReplicas": 9, "minReplicas": 1}},
+    "exposure.nodePort": {"exposure": {"type": "NodePort", "nodePort": 30007}},
+    "exposure.hostPort": {"exposure": {"type": "HostPort"}},
+    "exposure.loadBalancerClass": {"exposure": {"type": "LoadBalancer"}},
+    "exposure.loadBalancerSourceRanges": {"exposure": {"type": "LoadBalancer"}},
+    "exposure.externalTrafficPolicy": {"exposure": {"type": "LoadBalancer"}},
+    "basicAuth": {"basicAuth": {"name": "secret"}},
+    "certificate.lifetimeDays": {"certificate": {"renewBeforeDays": 1}},
+    "redis.durability": {"redis": {"external": URL}},
+    "redis.external.urlSecret": {"redis": {"external": {"urlSecret": {"name": "secret"}}}},
+    "redis.external.passwordSecret": {"redis": {"external": {"passwordSecret": {"name": "secret"}, **URL}}},
+    "telemetry.traces": {"telemetry": {"traces": {"endpoint": "http://collector:4318"}}},
+    "push.apns": {"push": {"apns": PUSH}},
+    "push.fcm": {"push": {"fcm": {"secretName": "secret"}}},
+    "information": {"information": {"sourceCode": "https://example.org/source"}},
+}
+
+
+def merge(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **{key: merge(one.get(key), value) for key, value in other.items()}}
+    return other
+
+
+def test_every_field_of_the_specs(kube: Kube, namespace: str) -> None:
+    """What values.schema.json lets through, the API server takes."""
+    for path, name, part in spec_leaves():
+        field = path.split(".", 2)[2]
+        spec = nested(field, example(part))
+        for prefix, companions in COMPANIONS.items():
+            if field == prefix or field.startswith(prefix + "."):
+                spec = merge(spec, companions)
+        kind = name.split("/")[0]
+        document = {"apiVersion": "weir.dev/v1alpha1", "kind": kind, "metadata": {"name": "demo"}, "spec": spec}
+        dry_run(kube, namespace, document)

