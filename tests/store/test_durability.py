@@ -28,7 +28,7 @@ def running(*nodes: Embedded) -> Iterator[None]:
 
 
 async def stored(edge: TestEdge, rec: QueueRecord) -> set[bytes]:
-    entries = await edge.store.ask(rec.partition, b"LRANGE", b"{%d}:m:%b" % (rec.partition, rec.rcv_id), 0, -1)
+    entries = await edge.store.look(rec.partition, b"LRANGE", b"{%d}:m:%b" % (rec.partition, rec.rcv_id), 0, -1)
     return {entry[:24] for entry in entries}
 
 
@@ -100,7 +100,13 @@ async def test_replicated_fails_without_a_replica_and_goes_on_with_one() -> None
         assert follower.exists(b"{%d}:b:%b" % (rec.partition, msg)) == 1  # it has it already
         follower.replicaof("NO", "ONE")
         assert await edge.send(rec) is UNAVAILABLE
-        assert await edge.rcv(rec.rcv_id) == rec  # reading needs no replica
+        # Reading needs no replica.
+        assert await edge.rcv(rec.rcv_id) == rec
+        assert msg in await stored(edge, rec)
+        assert await edge.store.get_link_data(rec) is None
+        assert (await edge.store.counts())["queues"] == 1
+        assert await edge.store.list_services() == []
+        assert (await edge.store.redis_info())["keys"] > 0
         follower.replicaof("127.0.0.1", port_of(master))
         await asyncio.to_thread(until, lambda: follower.info("replication")["master_link_status"] == "up")
         while await edge.send(rec) is UNAVAILABLE:

@@ -89,7 +89,14 @@ async def test_sentinel() -> None:
             await asyncio.to_thread(until, lambda f=follower: f.info("replication")["master_link_status"] == "up")
         with client_of_sentinel(url) as watcher:
             await asyncio.to_thread(until, lambda: len(watcher.sentinel_slaves("weir")) == 2)
-        settings = {"durability": Mode.REPLICATED, "replicas": 1, "replication_limit": 2.0, "lease": 60.0}
+        # A busy machine may make this Sentinel fail over twice; the calls wait for that as well.
+        settings = {
+            "durability": Mode.REPLICATED,
+            "replicas": 1,
+            "replication_limit": 2.0,
+            "lease": 60.0,
+            "deadline": 20.0,
+        }
         async with two_edges(url, **settings) as (a, b):
             rec = await a.new(owner=Owner(1, 1))
             kept = await a.new()

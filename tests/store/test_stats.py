@@ -50,7 +50,7 @@ async def test_active_queues(open_any: OpenEdge) -> None:
     counts = await a.store.counts()
     for period in ("day", "week", "month"):
         assert abs(counts[f"queues_{period}"] - 600) < 30
-        assert counts[f"notifiers_{period}"] == 10
+        assert abs(counts[f"notifiers_{period}"] - 10) <= 1  # two of ten share a register of the sketch now and then
 
 
 async def test_active_queues_cannot_be_joined(open_one: OpenEdge) -> None:

@@ -81,10 +81,18 @@ class Core:
         return self.muxes[p].ask(self.script_wire(name, script_keys, args), script=True)
 
     def ask(self, p: int, *words: bytes | int) -> "asyncio.Future[Any]":
+        """The answer counts once all that it tells of is durable."""
         return self.muxes[p].ask(command(*words))
 
     def ask_registry(self, *words: bytes | int) -> "asyncio.Future[Any]":
         return self.muxes[REGISTRY].ask(command(*words))
+
+    def look(self, p: int, *words: bytes | int) -> "asyncio.Future[Any]":
+        """Reads what nobody is promised anything about: it needs no replica and waits for no disk."""
+        return self.muxes[p].ask(command(*words), durable=False)
+
+    def look_registry(self, *words: bytes | int) -> "asyncio.Future[Any]":
+        return self.look(REGISTRY, *words)
 
 
 def gather_into(count: int, done: Callable[[Any], None]) -> Callable[[Any, int], None]:

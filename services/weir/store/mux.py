@@ -133,11 +133,11 @@ class Mux(Link):
         else:
             on_reply(UNAVAILABLE, ctx)
 
-    def ask(self, wire: bytes, *, script: bool = False) -> "asyncio.Future[Any]":
+    def ask(self, wire: bytes, *, script: bool = False, durable: bool = True) -> "asyncio.Future[Any]":
         """The answer as a future, which raises Unavailable or ReplyError."""
         self.calls += 1
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._write([wire, _resolve, future, script, self._now], True)
+        self._write([wire, _resolve, future, script, self._now], durable)
         return future
 
     def resubmit(self, ops: list[Op]) -> None:

@@ -155,7 +155,7 @@ class Queues(Core):
 
     async def get_link_data(self, rec: QueueRecord) -> LinkData | None:
         p = rec.partition
-        fixed, user = await self.ask(p, b"HMGET", keys.link_data(p, rec.rcv_id), b"f", b"u")
+        fixed, user = await self.look(p, b"HMGET", keys.link_data(p, rec.rcv_id), b"f", b"u")
         return None if fixed is None else LinkData(fixed, user)
 
     async def set_notifier(self, rec: QueueRecord, ntf: NewNotifier, conn: int) -> DeleteResult:

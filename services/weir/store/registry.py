@@ -79,15 +79,15 @@ class Registry(Services, Core):
         return forgotten
 
     async def list_services(self) -> list[ServiceInfo]:
-        ids: list[bytes] = await self.ask_registry(b"SMEMBERS", keys.SERVICES)
+        ids: list[bytes] = await self.look_registry(b"SMEMBERS", keys.SERVICES)
         found = [await self.get_service(service_id) for service_id in sorted(ids)]
         return [info for info in found if info is not None]
 
     async def get_service(self, service_id: bytes) -> ServiceInfo | None:
         record = keys.service_record(service_id)
         flat, fold, totals = await asyncio.gather(
-            self.ask_registry(b"HGETALL", record),
-            self.ask_registry(b"HGETALL", record + b":fold"),
+            self.look_registry(b"HGETALL", record),
+            self.look_registry(b"HGETALL", record + b":fold"),
             self.service_totals(service_id),
         )
         if not flat:

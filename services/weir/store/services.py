@@ -147,8 +147,8 @@ class Services(Core):
         """The exact count and idsHash, and who owns the service (as its home partition has it)."""
         asked: list[asyncio.Future[Any]] = []
         for p in _ALL:
-            asked.append(self.ask(p, b"HMGET", keys.service(p, service_id), b"c", b"h", b"o", b"e", b"w"))
-            asked.append(self.ask(p, b"SCARD", keys.service_ready(p, service_id)))
+            asked.append(self.look(p, b"HMGET", keys.service(p, service_id), b"c", b"h", b"o", b"e", b"w"))
+            asked.append(self.look(p, b"SCARD", keys.service_ready(p, service_id)))
         replies = await asyncio.gather(*asked)
         shares = [(int(f[0] or 0), f[1] or b"", ready) for f, ready in zip(replies[::2], replies[1::2], strict=True)]
         totals = _sum(shares)

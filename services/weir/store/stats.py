@@ -51,7 +51,7 @@ class Stats(Core):
 
     async def read_stats(self) -> dict[str, int]:
         """All counters; `fromTime` is when counting began (Unix time)."""
-        flat: list[bytes] = await self.ask_registry(b"HGETALL", keys.STATS)
+        flat: list[bytes] = await self.look_registry(b"HGETALL", keys.STATS)
         return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
     async def add_active(self, queues: Iterable[bytes], queues_ntf: Iterable[bytes]) -> None:
@@ -78,21 +78,21 @@ class Stats(Core):
         shares, active, services, messages, edges = await asyncio.gather(
             asyncio.gather(
                 *(
-                    self.ask(p, b"HMGET", keys.counters(p), *(name.encode() for name in _STORED))
+                    self.look(p, b"HMGET", keys.counters(p), *(name.encode() for name in _STORED))
                     for p in range(keys.PARTITIONS)
                 )
             ),
             asyncio.gather(
                 *(
-                    self.ask_registry(b"PFCOUNT", keys.active_queues(f"{what}:{period}", starts[period]))
+                    self.look_registry(b"PFCOUNT", keys.active_queues(f"{what}:{period}", starts[period]))
                     for what, period in sketches
                 )
             ),
-            self.ask_registry(b"SMEMBERS", keys.SERVICES),
-            self.ask_registry(b"HGET", keys.STATS, b"messages"),
+            self.look_registry(b"SMEMBERS", keys.SERVICES),
+            self.look_registry(b"HGET", keys.STATS, b"messages"),
             self.read_edges(),
         )
-        roles = await asyncio.gather(*(self.ask_registry(b"HGET", keys.service_record(s), b"role") for s in services))
+        roles = await asyncio.gather(*(self.look_registry(b"HGET", keys.service_record(s), b"role") for s in services))
         counts = {name: sum(int(share[n] or 0) for share in shares) for n, name in enumerate(_STORED)}
         counts |= {f"{what}_{period}": active[n] for n, (what, period) in enumerate(sketches)}
         return counts | {
@@ -115,17 +115,17 @@ class Stats(Core):
 
     async def read_edges(self) -> dict[str, dict[str, int]]:
         """The live edges and what they last published."""
-        edges: list[bytes] = await self.ask_registry(b"ZRANGE", keys.EDGES, 0, -1)
+        edges: list[bytes] = await self.look_registry(b"ZRANGE", keys.EDGES, 0, -1)
         if not edges:
             return {}
-        values = await self.ask_registry(b"MGET", *(keys.edge_gauges(edge) for edge in edges))
+        values = await self.look_registry(b"MGET", *(keys.edge_gauges(edge) for edge in edges))
         return {e.decode(): json.loads(v) for e, v in zip(edges, values, strict=True) if v is not None}
 
     async def redis_info(self) -> dict[str, int | float]:
         """Redis as one, summed over the masters of a cluster."""
         total: dict[str, int | float] = {}
         for mux in self.topology.nodes:
-            text: bytes = await mux.ask(b"*1\r\n$4\r\nINFO\r\n")
+            text: bytes = await mux.ask(b"*1\r\n$4\r\nINFO\r\n", durable=False)
             info = dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
             keyspace = (v for name, v in info.items() if name.startswith("db"))
             numbers = {

@@ -33,7 +33,7 @@ class Sweeper(Queues, Core):
             return Swept(0, 0, 0, 0)
         if cursor == 0:
             self._census = 0
-        following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN))
+        following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN), durable=False)
         messages = notifications = queues = 0
         for dropped, ntfs, left, deleted in await asyncio.gather(*self._expire(found, muxes[node])):
             messages += dropped
