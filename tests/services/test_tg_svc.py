@@ -204,19 +204,47 @@ async def test_tg_svc_03_subs_twice(fleet: Fleet) -> None:
 
 
 async def test_tg_svc_03_subs_twice_in_one_block(fleet: Fleet) -> None:
-    service = Service()
+    """The second must not begin a second fold: the first one's page under way would be lost with its messages."""
+    service, waiting = await waiting_in_the_first_partitions(fleet)
     session = await service.connect(fleet)
-    queues = await make_queues(session, 10)
-    await session.close()
-    sender = await fleet.client(1)
-    for queue in queues:
-        assert await sender.send(queue, b"m") == OK()
-    session = await service.connect(fleet)
+    before = await fleet_stats(fleet)
     subs = cmd.SUBS(*service.totals)
     replies = await session.smp.send_many([Request(subs, session.service_id, session.key)] * 2)
     assert replies == [SOKS(*service.totals)] * 2
-    assert set(messages(await session.fold())) == service.ids
+    assert set(messages(await session.fold())) == waiting
     await session.silence()
+    after = await fleet_stats(fleet)
+    assert after["rcvServices_srvSubDuplicate"] - before.get("rcvServices_srvSubDuplicate", 0) == 1
+
+
+async def test_subs_during_the_fold_that_follows_an_outage(fleet: Fleet) -> None:
+    """A fold that only catches up gives way to that of SUBS, which brings what the first had under way."""
+    service, waiting = await waiting_in_the_first_partitions(fleet)
+    session = await service.connect(fleet)
+    await session.create()  # owns the service, has not asked for its messages
+    client = next(client for client in fleet[0].router.clients.values() if client.epoch is not None)
+    catching_up = asyncio.create_task(fleet[0].router.services.reassert(client))
+    assert await session.subs() == SOKS(*service.totals)
+    await catching_up
+    assert set(messages(await session.fold())) == waiting
+    await session.silence()
+
+
+async def waiting_in_the_first_partitions(fleet: Fleet) -> tuple[Service, set[bytes]]:
+    """A service that nobody is connected as, with queues everywhere; those that the fold comes to first have a
+    message."""
+    service = Service()
+    session = await service.connect(fleet)
+    queues = await make_queues(session, 200)
+    client = next(client for client in fleet[0].router.clients.values() if client.epoch is not None)
+    await session.close()
+    await until(lambda: client.id not in fleet[0].router.clients)
+    sender = await fleet.client(1)
+    waiting = [queue for queue in queues if fleet[0].store.partition(queue.rcv_id) < 8]
+    assert waiting
+    for queue in waiting:
+        assert await sender.send(queue, b"m") == OK()
+    return service, {queue.rcv_id for queue in waiting}
 
 
 @pytest.mark.parametrize("role", ["rcv", "ntf"])

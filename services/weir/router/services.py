@@ -84,7 +84,7 @@ class Services:
         if client.service.role is ServiceRole.NOTIFIER:
             await self._router.notifications.fold(client)
         elif client.fold is None:
-            client.fold = Fold(client, 0, None, None)
+            client.fold = Fold(client, 0, None, None, again=True)
             client.fold.more()
 
     def associated(self, client: Client, entity_id: bytes, assoc: Assoc, stats: ServiceStats) -> None:
@@ -120,8 +120,7 @@ class SubsOp(SessionOp):
         router = client.router
         stats = router.stats.rcvServices if isinstance(command, SUBS) else router.stats.ntfServices
         if client.service_subscribed:
-            stats.srvSubDuplicate += 1
-            self._soks()
+            self._repeated(stats)
             return
         began = monotonic()
         tracer = router.tracer
@@ -144,6 +143,11 @@ class SubsOp(SessionOp):
                 span.end("unavailable")
             self.fail(Simple.INTERNAL)
             return
+        if client.service_subscribed:  # another one of the same block was done first
+            if span is not None:
+                span.end("repeated")
+            self._repeated(stats)
+            return
         client.service_subscribed = True
         client.totals.set(count, ids_hash)
         kind = stats.drift(command.count, command.ids_hash, count, ids_hash)
@@ -162,10 +166,16 @@ class SubsOp(SessionOp):
             if span is not None:
                 span.end()
         else:
-            if client.fold is not None:
-                client.fold.stop()
-            client.fold = Fold(client, ready, span, began)
+            before = client.fold
+            if before is not None:
+                before.stop()
+            client.fold = Fold(client, ready, span, began, again=before is not None)
             client.fold.more()
+
+    def _repeated(self, stats: ServiceStats) -> None:
+        """Answered from the session, and no second fold."""
+        stats.srvSubDuplicate += 1
+        self._soks()
 
     def _soks(self) -> None:
         totals = self.client.totals
@@ -173,8 +183,8 @@ class SubsOp(SessionOp):
 
 
 class Fold:
-    """One walk through a service's ready queues. Without `began` it is not SUBS's: it looks also at what is in flight,
-    and ends without ALLS."""
+    """One walk through a service's ready queues. Without `began` it is not SUBS's, and ends without ALLS. `again`: it
+    looks also at what is in flight, of which a page that never arrived may have told."""
 
     __slots__ = (
         "_again",
@@ -192,7 +202,7 @@ class Fold:
         "since",
     )
 
-    def __init__(self, client: Client, ready: int, span: Span | None, began: float | None) -> None:
+    def __init__(self, client: Client, ready: int, span: Span | None, began: float | None, *, again: bool) -> None:
         assert client.epoch is not None
         self._client = client
         self._epoch = client.epoch
@@ -203,7 +213,7 @@ class Fold:
         self._busy = False
         self._reported = 0.0
         self._began = began
-        self._again = began is None
+        self._again = again
         self.ready = ready
         self.delivered = 0
         self.since = int(time())
@@ -304,12 +314,14 @@ class Fold:
         sub = client.subs.get(rcv_id)
         if sub is None:
             sub = client.subs[rcv_id] = Sub(self._epoch)
-        if sub.prohibit or not sub.give(entry.msg_id):
-            stats.rcvServicesSubDuplicate += 1
+        if not sub.prohibit and sub.give(entry.msg_id):
+            stats.rcvServicesSubMsg += 1
+            self._pending[rcv_id] = span
+            client.out.waiting[rcv_id] = (sub, entry)
             return
-        stats.rcvServicesSubMsg += 1
-        self._pending[rcv_id] = span
-        client.out.waiting[rcv_id] = (sub, entry)
+        stats.rcvServicesSubDuplicate += 1
+        if sub.msg_id == entry.msg_id and not sub.sent:
+            self._pending[rcv_id] = span  # on its way by another path: ALLS comes behind it
 
     def _finish(self) -> None:
         client = self._client
