@@ -16,6 +16,9 @@ from weir.store.url import Node, parse
 from weir_operator.status import StoreHealth
 
 _LIMIT = 8.0
+_SYNC_MS = 2500
+_NOT_SYNCED = "Redis has not synced a write to disk within 2.5 s"
+_LOOK_AGAIN = 0.1
 _KEY = "weir:probe"
 _UNIT = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -77,15 +80,13 @@ async def _write(where: topology.Topology, node: Node, target: StoreTarget) -> s
                 return None
             return f"{reached} of {target.replicas} replicas had a write after {target.replica_timeout}"
         try:
-            reached, _ = await client.execute_command("WAITAOF", 1, 0, 2500)
-            if int(reached) >= 1:
-                return None
-            return "Redis has not synced a write to disk within 2.5 s"
+            reached, _ = await client.execute_command("WAITAOF", 1, 0, _SYNC_MS)
+            return None if int(reached) >= 1 else _NOT_SYNCED
         except ResponseError as error:
             # Without an append-only file WAITAOF is refused; before Redis 7.2 it is unknown.
             if "unknown command" not in str(error).lower():
                 return f"Redis keeps no append-only file: {_plain(error)}"
-        return _persistence(await client.info("persistence"))
+        return await _persisted(client)
 
 
 async def _set(client: Any) -> bool:
@@ -99,12 +100,18 @@ async def _set(client: Any) -> bool:
     return False
 
 
-def _persistence(info: Mapping[str, Any]) -> str | None:
-    if not info.get("aof_enabled"):
-        return "Redis keeps no append-only file"
-    if info.get("aof_last_write_status") != "ok" or info.get("aof_pending_bio_fsync", 0):
-        return "Redis has not synced its append-only file"
-    return None
+async def _persisted(client: Any) -> str | None:
+    """What WAITAOF would say: a sync may be under way just now, and has as long to end."""
+    end = asyncio.get_running_loop().time() + _SYNC_MS / 1000
+    while True:
+        info: Mapping[str, Any] = await client.info("persistence")
+        if not info.get("aof_enabled"):
+            return "Redis keeps no append-only file"
+        if info.get("aof_last_write_status") == "ok" and not info.get("aof_pending_bio_fsync", 0):
+            return None
+        if asyncio.get_running_loop().time() > end:
+            return _NOT_SYNCED
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 def milliseconds(duration: str) -> int:

@@ -14,7 +14,7 @@ from weir_operator.probe import StoreTarget, milliseconds, probe, target_url
 
 
 def target(url: str, durability: str = "everysec", replicas: int = 1, password: str | None = None) -> StoreTarget:
-    return StoreTarget(url, password, durability, replicas, "500ms")
+    return StoreTarget(url, password, durability, replicas, "2s")
 
 
 async def test_every_kind_of_redis_takes_a_write_and_syncs_it(any_redis: RedisServer) -> None:
@@ -59,7 +59,7 @@ async def test_replicas_are_waited_for(pair: tuple[Embedded, Embedded]) -> None:
     assert (health.durable, health.reason) == (True, "Proved")
     short = await probe(target(master.url, "replicated", replicas=2), "ns")
     assert (short.durable, short.reason) == (False, "NotDurable")
-    assert short.message == "1 of 2 replicas had a write after 500ms"
+    assert short.message == "1 of 2 replicas had a write after 2s"
     replica.kill()
     gone = await probe(target(master.url, "replicated"), "ns")
     assert (gone.reachable, gone.durable) == (True, False)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from binascii import crc_hqx
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -102,8 +102,18 @@ class Topology:
         for mux in self.nodes:
             await mux.close()
 
-    def admin(self, node: Node) -> "aioredis.Redis":
+    @contextlib.asynccontextmanager
+    async def admin(self, node: Node) -> "AsyncIterator[aioredis.Redis]":
         """A redis-py client, for topology and administration."""
+        async with self._client(node) as client:
+            try:
+                yield client
+            except (
+                RuntimeError
+            ) as error:  # uvloop's, which redis-py lets through, for a connection that has just closed
+                raise OSError("it closes the connection") from error
+
+    def _client(self, node: Node) -> "aioredis.Redis":
         import redis.asyncio as aioredis
 
         common: dict[str, Any] = {
@@ -179,7 +189,7 @@ class OneMaster(Topology):
         )
         try:
             host, port = await sentinel.discover_master(self.url.master)
-        except RedisError as error:
+        except (RedisError, RuntimeError) as error:  # uvloop's RuntimeError: as for `admin`
             raise OSError("no Sentinel names a master") from error
         finally:
             for client in sentinel.sentinels:
