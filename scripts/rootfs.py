@@ -78,6 +78,7 @@ WHEEL_LEFT_OUT = re.compile(
     r".*\.(pyi|pyx|pxd|pxi|c|h|cpp|hpp|a)$|(.*/)?(tests?|testing)/.*|bin/.*|.*/__pycache__/.*|\.lock$"
 )
 WHEEL_KEPT = re.compile(r"(.*\.dist-info|opentelemetry)/.*")
+LIBRARY_KEPT = "lib/libcrypto_mb.so"  # of what wheels put beside Python's packages (weir.crypto.multibuffer)
 
 BUSYBOX = """
     cat chmod cp cut date df du env false find grep head hostname id kill ls mkdir mv nc netstat nslookup ps pwd rm
@@ -223,16 +224,23 @@ def install_wheels(root: Path, requirements: Path, wheelhouse: Path) -> None:
         run(
             *pip_command,
             *("install", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-compile"),
-            *("--cache-dir", wheelhouse, "--target", staging, "-r", requirements),
+            *("--ignore-installed", "--cache-dir", wheelhouse, "--prefix", staging, "-r", requirements),
             env=env,
         )
-        for file in sorted(Path(staging).rglob("*")):
-            path = file.relative_to(staging)
-            if file.is_dir() or (WHEEL_LEFT_OUT.fullmatch(str(path)) and not WHEEL_KEPT.fullmatch(str(path))):
+        prefix = Path(staging) / "local"  # as Debian's Python has it
+        site = prefix / Path(SITE).relative_to("usr/local")
+        for file in sorted(site.rglob("*")):
+            path = str(file.relative_to(site))
+            if file.is_dir() or (WHEEL_LEFT_OUT.fullmatch(path) and not WHEEL_KEPT.fullmatch(path)):
                 continue
-            target = root / SITE / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, target)
+            place(file, root / SITE / path)
+        if (prefix / LIBRARY_KEPT).exists():  # there is none for ARM
+            place(prefix / LIBRARY_KEPT, root / "usr/local" / LIBRARY_KEPT)
+
+
+def place(file: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(file, target)
 
 
 def compile_python(python_root: Path, root: Path, paths: Iterable[str], mode: str) -> None:
