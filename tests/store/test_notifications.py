@@ -17,6 +17,7 @@ from weir.store.records import (
     SendResult,
     Status,
 )
+from weir.wire.commands import ServiceRole
 
 
 def item(ts: int = NOW) -> NtfItem:
@@ -106,9 +107,13 @@ async def test_service_association(open_any: OpenEdge) -> None:
     assert await a.take(rec, 1, epoch, got[0].nonce, service=service) == []
     assert (await a.store.service_totals(service)).ready == 0
 
+    for service_id in (service, other):
+        await a.store.ensure_service(os.urandom(32), ServiceRole.NOTIFIER, service_id)
+    assert (await a.store.counts())["ntf_service_queues"] == 1
     moved = (await b.store.takeover(other, 5, 1)).epoch
     a.events.clear()
     assert (await b.nsub(rec, 5, moved, other)).assoc is Assoc.UPDATED
+    assert (await a.store.counts())["ntf_service_queues"] == 1
     assert await a.settled() == [MovedEvent(rec.ntf_id, service, 1, epoch)]
     assert (await b.nsub(rec, 6, 1)).assoc is Assoc.REMOVED
     assert (await b.store.service_totals(other)).count == 0

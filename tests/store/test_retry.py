@@ -341,6 +341,16 @@ async def ensure_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: edge.store.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)
 
 
+@scenario("count_queues")
+async def count_queues(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await _forgettable(edge, ids)
+
+    async def counts() -> int:
+        return (await edge.store.counts())["rcv_service_queues"]
+
+    return counts
+
+
 @scenario("rotate")
 async def rotate(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     await edge.store.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)

@@ -20,6 +20,7 @@ from weir.store.records import (
     Status,
     SubResult,
 )
+from weir.wire.commands import ServiceRole
 
 
 def xor(ids: list[bytes]) -> bytes:
@@ -38,6 +39,8 @@ async def test_a_service_with_no_queues(open_any: OpenEdge) -> None:
 async def test_the_four_cases_of_sub(open_any: OpenEdge) -> None:
     a, b = await open_any(), await open_any()
     service, other = os.urandom(24), os.urandom(24)
+    for service_id in (service, other):
+        await a.store.ensure_service(os.urandom(32), ServiceRole.MESSAGING, service_id)
     rec = await b.new(owner=Owner(9, 1))
     assert await a.sub(rec, 1, 1, service) == SubResult(Status.FENCED)
     epoch = (await a.store.takeover(service, 1, 1)).epoch

@@ -20,9 +20,9 @@ local id = string.sub(q, #tag + 4)
 local entries = redis.call('LRANGE', m, 0, -1)
 for _, entry in ipairs(entries) do redis.call('UNLINK', tag .. ':b:' .. string.sub(entry, 1, 24)) end
 if r[3] and r[3] ~= '' then
-  leave('rcv', r[3], id, ARGV[3])
-  local owner = redis.call('HGET', tag .. ':v:' .. r[3], 'o')
-  if owner then tell(owner, own, 'D', id, r[3]) end
+  local left = share(r[3])
+  leave(left, id, ARGV[3])
+  if left[1] then tell(left[1], own, 'D', id, r[3]) end
 elseif r[2] and r[2] ~= '' then
   tell(r[2], own, 'D', id, '')
 end

@@ -19,9 +19,5 @@ for _, id in ipairs(ids) do
     redis.call('HINCRBY', q, 'r', 1)
   end
 end
-if #ids > 0 then
-  redis.call('HINCRBY', tag .. ':k', ARGV[2] == 'N' and 'ntf_service_queues' or 'rcv_service_queues', -#ids)
-else
-  redis.call('UNLINK', v, v .. ':q', v .. ':ready')
-end
+if #ids == 0 then redis.call('UNLINK', v, v .. ':q', v .. ':ready') end
 return #ids

@@ -13,7 +13,8 @@ if redis.call('EXISTS', KEYS[2], KEYS[5]) > 0 then
   return 8
 end
 local service = ARGV[4]
-if service ~= '' and redis.call('HGET', tag .. ':v:' .. service, 'o') ~= ARGV[3] then return 6 end
+local joined = service ~= '' and share(service)
+if joined and joined[1] ~= ARGV[3] then return 6 end
 
 id = string.sub(q, #tag + 4)
 redis.call('HSET', q, unpack(ARGV, 8, #ARGV - 1))
@@ -25,5 +26,5 @@ if KEYS[5] ~= KEYS[2] then
 end
 if ARGV[1] ~= '' then redis.call('SET', KEYS[3], ARGV[1] .. ARGV[2], 'PX', 600000) end
 if ARGV[6] ~= '' or ARGV[7] ~= '' then redis.call('HSET', KEYS[4], 'f', ARGV[6], 'u', ARGV[7]) end
-if service ~= '' then join('rcv', service, id, ARGV[5], false) end
+if joined then join(joined, id, ARGV[5], false) end
 return 0

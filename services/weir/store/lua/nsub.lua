@@ -10,7 +10,8 @@ local q, token, own, id, service = KEYS[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local r = redis.call('HMGET', q, 'r', 'no', 'ns')
 if not r[1] then return 2 end
 if r[1] ~= ARGV[1] then return 1 end
-if service ~= '' and redis.call('HGET', tag .. ':v:' .. service, 'o') ~= token then return 6 end
+local joined = service ~= '' and share(service)
+if joined and joined[1] ~= token then return 6 end
 
 local waiting = redis.call('EXISTS', KEYS[2])
 local was = r[3] or ''
@@ -19,11 +20,11 @@ if was ~= service then
   assoc = 1
   if was ~= '' then
     assoc = service == '' and 4 or 3
-    leave('ntf', was, id, ARGV[6])
-    local owner = redis.call('HGET', tag .. ':v:' .. was, 'o')
-    if owner then tell(owner, own, 'V', id, was .. ARGV[1]) end
+    local left = share(was)
+    leave(left, id, ARGV[6])
+    if left[1] then tell(left[1], own, 'V', id, was .. ARGV[1]) end
   end
-  if service ~= '' then join('ntf', service, id, ARGV[6], waiting == 1) end
+  if joined then join(joined, id, ARGV[6], waiting == 1) end
 end
 if r[2] and r[2] ~= '' and r[2] ~= token then tell(r[2], own, 'E', id, '') end
 redis.call('HSET', q, 'no', service == '' and token or '')

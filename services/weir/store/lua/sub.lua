@@ -12,7 +12,8 @@ local q, m, token, own, service = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[6]
 local r = redis.call('HMGET', q, 'r', 'o', 'rs', 'u')
 if not r[1] then return 2 end
 if r[1] ~= ARGV[1] then return 1 end
-if service ~= '' and redis.call('HGET', tag .. ':v:' .. service, 'o') ~= token then return 6 end
+local joined = service ~= '' and share(service)
+if joined and joined[1] ~= token then return 6 end
 
 local id = string.sub(q, #tag + 4)
 local entry, expired = head(m, tonumber(ARGV[5]))
@@ -22,14 +23,14 @@ if was ~= service then
   assoc = 1
   if was ~= '' then
     assoc = service == '' and 4 or 3
-    leave('rcv', was, id, ARGV[7])
-    local owner = redis.call('HGET', tag .. ':v:' .. was, 'o')
-    if owner then tell(owner, own, 'V', id, was .. ARGV[1]) end
+    local left = share(was)
+    leave(left, id, ARGV[7])
+    if left[1] then tell(left[1], own, 'V', id, was .. ARGV[1]) end
   end
-  if service ~= '' then join('rcv', service, id, ARGV[7], entry) end
-elseif service ~= '' then
+  if joined then join(joined, id, ARGV[7], entry) end
+elseif joined then
   assoc = 2
-  if not entry and expired > 0 then redis.call('SREM', tag .. ':v:' .. service .. ':ready', id) end
+  if not entry and expired > 0 then redis.call('SREM', joined[4] .. ':ready', id) end
 end
 if r[2] and r[2] ~= '' and r[2] ~= token then tell(r[2], own, 'E', id, '') end
 

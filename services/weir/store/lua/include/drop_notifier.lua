@@ -4,8 +4,9 @@
 -- Answers how many notifications were dropped.
 local function drop_notifier(ntf, owner, service, hash, own)
   if service and service ~= '' then
-    leave('ntf', service, ntf, hash)
-    owner = redis.call('HGET', tag .. ':v:' .. service, 'o')
+    local left = share(service)
+    leave(left, ntf, hash)
+    owner = left[1]
   end
   if owner and owner ~= '' then tell(owner, own, 'D', ntf, service or '') end
   local waiting = redis.call('LLEN', tag .. ':f:' .. ntf)
