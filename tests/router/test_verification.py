@@ -1,11 +1,14 @@
 """Verification against records, without sockets: every row of who may do what."""
 
+from collections import deque
 from dataclasses import dataclass, replace
 
 import pytest
 
+from weir.crypto import multibuffer
 from weir.crypto.authenticator import authenticate, sign
 from weir.crypto.keys import KeyPair, KeyType, dh, generate, public_of
+from weir.router import verification
 from weir.router.verification import Verifier, is_contact, is_secured_messaging
 from weir.store.records import EntityStatus, QueueRecord
 from weir.wire import commands as cmd
@@ -131,6 +134,57 @@ def test_nsub_needs_the_notifier_key() -> None:
     key = generate("ed25519")
     assert check(transmission(cmd.NSUB(), key), record(ntf_key=key.spki)) is None
     assert check(transmission(cmd.NSUB(), key), record()) is Simple.AUTH
+
+
+@dataclass(frozen=True)
+class Waiting:
+    t: ClientTransmission
+
+
+@pytest.mark.parametrize("together", [1, multibuffer.lanes()])
+def test_service_signatures_verified_ahead(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "_TOGETHER", together)
+    key, stranger = generate("x25519"), generate("ed25519")
+    queue = record(rcv_keys=(key.spki,))
+    verifier = Verifier(SESSION.private, Service())
+    sent = []
+    for n in range(30):
+        message = MESSAGE + bytes((n,))
+        signer = stranger if n % 7 == 3 else SERVICE_KEY
+        sent.append(
+            ClientTransmission(
+                authorise(key, CERT_HASH + message, b"c" * 24),
+                sign("ed25519", signer.private, message),
+                message,
+                b"c" * 24,
+                b"q" * 24,
+                cmd.SUB(),
+            )
+        )
+    sent[20] = sent[20]._replace(service_sig=sent[19].service_sig)  # right, but of another command
+    answers = []
+    waiting = deque(map(Waiting, sent))
+    while waiting:
+        t = waiting.popleft().t
+        verifier.look_ahead(t, waiting)
+        answers.append(verifier.queue(t, queue))
+    assert answers == [Simple.SERVICE if n % 7 == 3 or n == 20 else None for n in range(30)]
+
+
+def test_what_is_verified_ahead_serves_once() -> None:
+    key = generate("x25519")
+    queue = record(rcv_keys=(key.spki,))
+    verifier = Verifier(SESSION.private, Service())
+    one, other = (transmission(cmd.SUB(), key, service=SERVICE_KEY) for _ in range(2))
+    other = other._replace(service_sig=sign("ed25519", SERVICE_KEY.private, MESSAGE + b"!"), authorized=MESSAGE + b"!")
+    verifier.look_ahead(one, [Waiting(other)])
+    changed = other._replace(authorized=MESSAGE + b"?")
+    assert verifier.queue(changed, queue) is Simple.SERVICE
+    assert verifier.queue(one, queue) is None
+    assert verifier.queue(one, queue) is None, "by itself"
+    plain = Verifier(SESSION.private, None)
+    plain.look_ahead(one, [Waiting(other)])
+    assert plain.queue(one, queue) is Simple.SERVICE
 
 
 def test_service_signature_where_it_has_to_be() -> None:

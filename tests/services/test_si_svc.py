@@ -1,5 +1,6 @@
 """The security invariants of services, SI-SVC-01 … 09, each by its name."""
 
+import asyncio
 import functools
 
 import pytest
@@ -88,6 +89,23 @@ async def test_si_svc_03_only_new_sub_and_nsub_carry_a_service_signature(fleet: 
     assert await raw(cmd.SUB(), queue.rcv_id, queue.rcv_key, signed=session.key) == SOK(session.service_id)
     assert isinstance(await raw(new, b"", key, signed=session.key), IDS)
     assert len(await stored_ids(fleet[0], session.service_id)) == 2
+
+
+async def test_si_svc_03_in_a_block_of_many_each_signature_counts_for_itself(fleet: Fleet) -> None:
+    session = await Service().connect(fleet)
+    plain, stranger = await fleet.client(0), generate("ed25519")
+    queues = [await plain.new() for _ in range(20)]
+    forged = {3, 4, 11, 19}
+    answers = await asyncio.gather(
+        *(
+            authorize(session, cmd.SUB(), q.rcv_id, q.rcv_key, signed=stranger if n in forged else session.key)
+            for n, q in enumerate(queues)
+        )
+    )
+    sok = SOK(session.service_id)
+    assert answers == [err(Simple.SERVICE) if n in forged else sok for n in range(20)]
+    honest = {q.rcv_id for n, q in enumerate(queues) if n not in forged}
+    assert await stored_ids(fleet[0], session.service_id) == honest
 
 
 async def test_si_svc_03_no_service_signature_without_a_service(fleet: Fleet) -> None:

@@ -102,7 +102,10 @@ class SessionOp(Op):
         self.client.router.scheduler.add(self.client, self)
 
     def step(self) -> None:
-        error = self.origin.verifier.other(self.t)
+        verifier = self.origin.verifier
+        if self.t.service_sig is not None:
+            verifier.look_ahead(self.t, self.client.backlog)
+        error = verifier.other(self.t)
         if error is None:
             self.client.router.spawn(self._work())
         else:
@@ -188,6 +191,8 @@ class QueueOp(Op):
             parse_record(b"", 0, _NOBODYS)
             self._denied(verifier.missing(self.t))
             return
+        if self.t.service_sig is not None:
+            verifier.look_ahead(self.t, self.client.backlog)
         error = verifier.queue(self.t, record)
         if error is None:
             if not self._cached:

@@ -6,8 +6,11 @@ When a queue is missing, or a key is of another kind than the authorisation, dum
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, Protocol
 
+from weir.crypto import multibuffer
 from weir.crypto.authenticator import AUTHENTICATOR_SIZE, DUMMY_X25519, dummy_verify, verify, verify_signature
 from weir.crypto.boxes import nonce_of
 from weir.crypto.keys import dh, parse_spki
@@ -28,6 +31,15 @@ _ROLES: dict[type[cmd.Command], ServiceRole | None] = {
 }
 _SERVICE_SIGNED = (cmd.NEW, cmd.SUB, cmd.NSUB)
 _SECURING = (cmd.SKEY, cmd.LKEY)
+_TOGETHER: Final = multibuffer.lanes()
+_AHEAD = 8 * _TOGETHER  # signatures found right ahead of their turn; what their command never asks for is thrown away
+
+
+class Waiting(Protocol):
+    """A command that waits for its turn."""
+
+    @property
+    def t(self) -> ClientTransmission: ...
 
 
 class Service(Protocol):
@@ -57,12 +69,30 @@ def is_secured_messaging(record: QueueRecord) -> bool:
 class Verifier:
     """Verifies the commands of one session; keeps DH secrets of keys that have authorised something."""
 
-    __slots__ = ("_secrets", "_session_key", "service")
+    __slots__ = ("_ahead", "_secrets", "_session_key", "service")
 
     def __init__(self, session_key: bytes, service: Service | None) -> None:
         self._session_key = session_key
         self._secrets: Cache[bytes] = Cache(_SECRETS)
+        self._ahead: dict[bytes, bytes | None] = {}  # service signature → what it signs, None if not found right
         self.service = service
+
+    def look_ahead(self, t: ClientTransmission, waiting: Iterable[Waiting]) -> None:
+        """Verify the service's signature of `t` together with those of commands that wait behind it."""
+        service, ahead, first = self.service, self._ahead, t.service_sig
+        if _TOGETHER == 1 or service is None or first is None or first in ahead:
+            return
+        signed = [(first, t.authorized)]
+        for op in islice(waiting, _TOGETHER - 1):
+            signature = op.t.service_sig
+            if signature is not None and signature not in ahead:
+                signed.append((signature, op.t.authorized))
+        if len(signed) == 1:
+            return
+        if len(ahead) >= _AHEAD:
+            ahead.clear()
+        for (signature, authorized), right in zip(signed, multibuffer.right(service.key, signed), strict=True):
+            ahead[signature] = authorized if right else None
 
     def forwarded(self) -> Verifier:
         """For commands that a proxy forwards: no service identity; its secrets are kept here as well."""
@@ -169,6 +199,8 @@ class Verifier:
         if kind in _SERVICE_SIGNED:
             if service is None or signature is None:
                 return None if service is None and signature is None else Simple.SERVICE
+            if self._ahead.pop(signature, None) == t.authorized:
+                return None
             return None if verify_signature("ed25519", service.key, signature, t.authorized) else Simple.SERVICE
         return None if signature is None else Simple.SERVICE
 
