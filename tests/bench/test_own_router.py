@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from weir.bench.association import run_association
 from weir.bench.cross import CrossOptions, run_cross
 from weir.bench.cycle import CycleOptions, run_cycle
 from weir.bench.fill import store_fill
@@ -12,7 +13,7 @@ from weir.bench.own_router import own_router
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
 from weir.bench.target import Target
-from weir.bench.turns import run_association, run_scale, run_traces
+from weir.bench.turns import run_scale, run_traces
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def test_service_without_messages(router: Target) -> None:
 
 def test_association(router: Target) -> None:
     result = run_association(router, queues=300, rounds=1)
-    assert result.rate_fraction > 0 and result.cpu_fraction > 0
+    assert result.rate_fraction > 0 and result.generator_cores > 0
+    assert result.cpu_fraction is None or result.cpu_fraction > 0  # a tick is long for so few
 
 
 def test_two_edges_against_one() -> None:

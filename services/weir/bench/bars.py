@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from weir.bench.association import run_association
 from weir.bench.connections import ConnectionsOptions, run_connections
 from weir.bench.cross import CrossOptions, run_cross
 from weir.bench.cycle import CycleOptions, CycleResult, floor_fractions, run_cycle
@@ -16,7 +17,7 @@ from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
 from weir.bench.subscribe import SubscribeOptions, run_subscribe
 from weir.bench.target import BenchError, Target
-from weir.bench.turns import run_association, run_scale, run_traces
+from weir.bench.turns import run_scale, run_traces
 
 Show = Callable[[str, dict[str, Any]], dict[str, Any]]
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from weir.bench.lanes import Queue, key_type_for, open_client
 from weir.bench.system import spent, usage
@@ -13,7 +13,6 @@ from weir.client.smp import Request, SmpClient
 from weir.crypto.authenticator import authenticate, sign
 from weir.crypto.keys import KeyType, dh, generate
 from weir.transport.client import ClientConnection
-from weir.transport.handshake import ServiceCredentials
 from weir.wire.commands import NEW, SUB
 from weir.wire.replies import IDS, OK, SOK
 from weir.wire.smp import encode_command
@@ -30,7 +29,6 @@ class SubscribeOptions:
     connections: int = 2
     keys: KeyType = "x25519"
     processes: int = 0
-    service: ServiceCredentials | None = None  # associate the queues with it on the way: over one connection
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,6 @@ class _Share:
 
 
 def run_subscribe(options: SubscribeOptions) -> SubscribeResult:
-    if options.service is not None:
-        options = replace(options, connections=1)  # a service has one owner at a time
     processes = options.processes or default_processes(options.connections)
     shares = [
         _Share(options, queues, connections)
@@ -176,7 +172,7 @@ async def _subscribe(worker: Worker, share: _Share) -> tuple[float, int, float]:
         client = await open_client(target)
         queues = await create_queues(target, client, count, options.keys)
         await client.close()
-        again = await open_client(target, options.service)
+        again = await open_client(target)
         senders.append(Sender(again.connection, subscriptions(again.connection, queues), count))
     await worker.ready()
     cpu, start = time.process_time(), time.monotonic()

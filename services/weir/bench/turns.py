@@ -11,11 +11,7 @@ from statistics import mean, median
 
 from weir.bench.cycle import CycleOptions, CycleResult, run_cycle
 from weir.bench.own_router import own_router
-from weir.bench.subscribe import SubscribeOptions, SubscribeResult, run_subscribe
-from weir.bench.target import BenchError, Target
-from weir.crypto.certificates import make_self_signed
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import ServiceRole
+from weir.bench.target import BenchError
 
 _CLIENTS = 32
 _RATIO = 0.01
@@ -36,16 +32,6 @@ class TracesResult:
     traced_edge_us: float
     trace_cost: float  # of throughput, by the edges' CPU time
     exports: int  # requests the collector got
-
-
-@dataclass(frozen=True)
-class AssociationResult:
-    plain_subs_per_s: float
-    service_subs_per_s: float
-    rate_fraction: float
-    plain_subs_per_cpu_s: float
-    service_subs_per_cpu_s: float
-    cpu_fraction: float
 
 
 def run_scale(seconds: float, rounds: int = 5, clients: int = _CLIENTS) -> ScaleResult:
@@ -74,31 +60,6 @@ def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> Trac
                 rounds,
             )
     return TracesResult(untraced, traced, 1 - untraced / traced, len(exports))
-
-
-def run_association(target: Target, queues: int = 6000, rounds: int = 5) -> AssociationResult:
-    """The same number of fresh queues over one connection, with and without a service."""
-    plain: list[SubscribeResult] = []
-    associated: list[SubscribeResult] = []
-    for _ in range(rounds):
-        service = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
-        plain.append(run_subscribe(SubscribeOptions(target, queues, connections=1)))
-        associated.append(run_subscribe(SubscribeOptions(target, queues, connections=1, service=service)))
-    if any(result.errors for result in (*plain, *associated)):
-        raise BenchError("not every SUB was answered with SOK")
-    rate, service_rate = _median_rate(plain), _median_rate(associated)
-    per_cpu, service_per_cpu = _median_per_cpu(plain), _median_per_cpu(associated)
-    return AssociationResult(
-        rate, service_rate, service_rate / rate, per_cpu, service_per_cpu, service_per_cpu / per_cpu
-    )
-
-
-def _median_rate(results: list[SubscribeResult]) -> float:
-    return median(result.subs_per_s for result in results)
-
-
-def _median_per_cpu(results: list[SubscribeResult]) -> float:
-    return median(result.subs_per_cpu_s or 0.0 for result in results)
 
 
 def _cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> tuple[float, float]:

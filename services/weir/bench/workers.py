@@ -37,20 +37,26 @@ class Pool:
 
     def gather(self) -> list[Any]:
         """One message of every process, in order."""
-        results = []
-        for pipe in self.pipes:
-            try:
-                kind, value = pipe.recv()
-            except EOFError:
-                raise BenchError("a generator process died") from None
-            if kind == "failed":
-                raise BenchError(value)
-            results.append(value)
-        return results
+        return [_received(pipe) for pipe in self.pipes]
+
+    def ask(self, place: int, message: Any) -> Any:
+        """Start one process alone, and wait for what it has to say."""
+        self.pipes[place].send(message)
+        return _received(self.pipes[place])
 
     def tell(self, message: Any) -> None:
         for pipe in self.pipes:
             pipe.send(message)
+
+
+def _received(pipe: "Connection[Any, Any]") -> Any:
+    try:
+        kind, value = pipe.recv()
+    except EOFError:
+        raise BenchError("a generator process died") from None
+    if kind == "failed":
+        raise BenchError(value)
+    return value
 
 
 @contextlib.contextmanager

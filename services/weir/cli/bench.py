@@ -183,7 +183,7 @@ def _service(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _association(options: argparse.Namespace) -> dict[str, Any]:
-    from weir.bench.turns import run_association
+    from weir.bench.association import run_association
 
     return _show("association", report.keys(run_association(_target(options), options.queues or 6000)))
 
