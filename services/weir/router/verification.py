@@ -161,6 +161,7 @@ class Verifier:
 
     def missing(self, t: ClientTransmission) -> ErrorType:
         """A command on a queue that does not exist: the same work, and no."""
+        self.session(t)
         self.dummy(t)
         return Simple.AUTH
 
