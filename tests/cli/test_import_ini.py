@@ -51,6 +51,36 @@ def test_a_bad_value_is_named_with_its_line(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == f"weir import: {ini}:2: port: expected a whole number\n"
 
 
+def test_what_the_reference_writes_when_it_is_told_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`smp-server init` without a name and without a source code leaves these in the file."""
+    ini = tmp_path / "smp-server.ini"
+    ini.write_text("[INFORMATION]\nhosting_type = virtual\n[TRANSPORT]\nhost = <hostnames>\nport = 5223\n")
+    output = tmp_path / "weir.toml"
+    assert main(["import", str(ini), "--output", str(output)]) == 0
+    assert "not taken over: [TRANSPORT] host (line 4): a placeholder; set [transport] hosts" in capsys.readouterr().err
+    assert main(["smp", "config", "check", str(output)]) == 0
+    assert main(["smp", "config", "check", str(ini)]) == 0
+    assert load(output, {}).transport.hosts == ()
+
+
+def test_what_weir_would_refuse_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini = tmp_path / "smp-server.ini"
+    ini.write_text("[INFORMATION]\n# source_code = URI\noperator = Somebody\n")
+    for output in ([], ["--output", str(tmp_path / "weir.toml")]):
+        assert main(["import", str(ini), *output]) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err == f"weir import: {ini}:3: source_code: needed when any other information is given\n"
+    assert not (tmp_path / "weir.toml").exists()
+
+
+def test_passwords_are_for_the_owner_alone(tmp_path: Path) -> None:
+    ini, output = tmp_path / "smp-server.ini", tmp_path / "weir.toml"
+    ini.write_text("[AUTH]\ncreate_password = secret\n")
+    assert main(["import", str(ini), "--output", str(output)]) == 0
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
 def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(tmp_path / "none.ini")]) == 1
     assert capsys.readouterr().err == f"weir import: {tmp_path / 'none.ini'}: no such file or directory\n"

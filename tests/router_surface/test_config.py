@@ -135,6 +135,7 @@ def test_every_problem_is_named_with_its_line(tmp_path: Path) -> None:
         ("[redis]\nurl = 'a'\nurl = 'b'", 3, "cannot overwrite a value"),
         ("quota = 3\n", 1, "quota stands outside of a [section]"),
         ("[shape]\n", 1, "unknown section [shape]"),
+        ("[queues]\n[[shape]]\nround = true\n", 2, "shape stands outside of a [section]"),
     ],
 )
 def test_what_is_no_toml_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
@@ -151,6 +152,7 @@ def test_what_is_no_toml_is_named_with_its_line(tmp_path: Path, text: str, line:
         ("AUTH_CREATE_PASSWORD", "a@b", "expected printable ASCII without spaces"),
         ("AUTH_NEW_QUEUES", "perhaps", "expected on or off"),
         ("TRANSPORT_LISTEN", "a/b", "expected a host name or an IP address"),
+        ("TRANSPORT_HOSTS", "<your-host>", "expected a host name or an IP address"),
         ("TRANSPORT_OUTGOING_BYTES", "64KB", "expected a size"),
         ("TELEMETRY_SAMPLE_RATIO", "2", "expected a number from 0 to 1"),
         ("INFORMATION_SERVER_COUNTRY", "Germany", "expected a 2-letter ISO 3166 code"),

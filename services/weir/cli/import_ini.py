@@ -10,8 +10,9 @@ from typing import Any
 
 from weir.cli.arguments import parser
 from weir.cli.errors import Fail, os_error
-from weir.router.config import ConfigError, load, sections, settings_of
-from weir.router.config_file import INI_LEFT_OUT, Problem, Raw, read_ini
+from weir.crypto.pem import write_file
+from weir.router.config import ConfigError, sections, settings_of, settle
+from weir.router.config_file import Problem, Raw, left_out_because, read_ini
 from weir.router.config_kinds import BOOL, DURATION, PORT, PORTS, SIZE
 
 
@@ -37,49 +38,49 @@ weir import smp-server.ini > weir.toml && weir smp config check weir.toml
         raise Fail(f"{options.file}: not a text file") from None
     problems: list[Problem] = []
     taken, left_out = read_ini(str(options.file), text, problems)
-    toml, report = convert(taken, left_out, problems)
-    if problems:
-        raise Fail(str(ConfigError(problems)))
+    known = [raw for raw in taken if _setting(raw) is not None]
+    try:
+        settle(known, problems, options.file)
+    except ConfigError as error:
+        raise Fail(str(error)) from None
+    toml = "".join(line + "\n" for line in _lines(known))
     if options.output is None:
         print(toml, end="")
     else:
         try:
-            options.output.write_text(toml)
-            load(options.output, {})
+            write_file(options.output, toml.encode(), 0o600)  # it may have passwords in it
         except OSError as error:
             raise os_error(options.output, error) from None
-    print("\n".join(report), file=sys.stderr)
+    for raw in taken:
+        if raw in known:
+            report = f"taken over: [{raw.shown_section}] {raw.shown_key} → [{raw.section}] {raw.key}"
+        else:
+            report = _not_taken_over(raw, "unknown here")
+        print(report, file=sys.stderr)
+    for raw in left_out:
+        print(_not_taken_over(raw, left_out_because(raw) or ""), file=sys.stderr)
     return 0
 
 
-def convert(taken: list[Raw], left_out: list[Raw], problems: list[Problem]) -> tuple[str, list[str]]:
-    """(TOML, report); what does not fit is added to `problems`."""
-    schema = {name: {f.name: f for f in settings_of(cls)} for name, cls in sections()}
-    values: dict[str, dict[str, str]] = {}
-    report = []
-    for raw in taken:
-        setting = schema.get(raw.section, {}).get(raw.key)
-        if setting is None:
-            report.append(f"not taken over: [{raw.shown_section}] {raw.shown_key} (line {raw.line}): unknown here")
-            continue
-        try:
-            shown = _toml(setting, setting.metadata["kind"].read(raw.value))
-        except ValueError as error:
-            problems.append(raw.problem(f"{raw.shown_key}: {error}"))
-            continue
-        values.setdefault(raw.section, {})[raw.key] = shown
-        report.append(f"taken over: [{raw.shown_section}] {raw.shown_key} → [{raw.section}] {raw.key}")
-    for raw in left_out:
-        why = INI_LEFT_OUT[raw.section, raw.key]
-        report.append(f"not taken over: [{raw.shown_section}] {raw.shown_key} (line {raw.line}): {why}")
-    return "".join(line + "\n" for line in _lines(values)), report
+def _setting(raw: Raw) -> Field[Any] | None:
+    section = dict(sections()).get(raw.section)
+    return None if section is None else next((f for f in settings_of(section) if f.name == raw.key), None)
 
 
-def _lines(values: dict[str, dict[str, str]]) -> Iterator[str]:
+def _not_taken_over(raw: Raw, why: str) -> str:
+    return f"not taken over: [{raw.shown_section}] {raw.shown_key} (line {raw.line}): {why}"
+
+
+def _lines(known: list[Raw]) -> Iterator[str]:
     for name, _ in sections():
-        if name in values:
+        values = {}  # a key that is written twice means its last value
+        for raw in known:
+            setting = _setting(raw)
+            if raw.section == name and setting is not None:
+                values[raw.key] = _toml(setting, setting.metadata["kind"].read(raw.value))
+        if values:
             yield f"[{name}]"
-            yield from (f"{key} = {value}" for key, value in values[name].items())
+            yield from (f"{key} = {value}" for key, value in values.items())
             yield ""
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 
 from weir.cli.arguments import load_config, parser
-from weir.router.config import SECRETS, RouterConfig, environment_name, sections, settings_of
+from weir.cli.errors import Fail
+from weir.router.config import (
+    SECRETS,
+    ConfigError,
+    RouterConfig,
+    environment_name,
+    sections,
+    settings_of,
+    unknown_in_environment,
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,6 +43,8 @@ weir smp config list
     if options.action == "show":
         print("\n".join(effective(config)))
     else:
+        if unknown := unknown_in_environment(os.environ):
+            raise Fail(str(ConfigError(unknown)))
         print(f"{options.file or 'environment'}: ok")
     return 0
 
@@ -90,6 +103,7 @@ def effective(config: RouterConfig) -> Iterator[str]:
             if value is None:
                 continue
             shown = "(set)" if setting.name in SECRETS else setting.metadata["kind"].show(value)
+            shown = re.sub(r"^([a-z0-9+]+://)?[^/@]*@", r"\1(set)@", shown)  # URLs may have a password in them, too
             yield f"{setting.name} = {_toml(shown)}"
         yield ""
 

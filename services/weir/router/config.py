@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,7 @@ class RouterConfig:
     information: Information = field(default_factory=Information)
 
 
+_NO_SETTINGS = {"WEIR_CONTROL_PASSWORD", "WEIR_REDIS_SERVER"}  # of `weir smp ctl` and of the embedded Redis
 SECRETS = frozenset({"password", "create_password", "control_port_admin_password", "control_port_user_password"})
 
 
@@ -203,12 +205,30 @@ def environment_name(section: str, key: str) -> str:
     return f"WEIR_{section}_{key}".upper()
 
 
+def unknown_in_environment(environ: Mapping[str, str]) -> list[Problem]:
+    """Names that look like a setting's and are none. `load` passes over them: others may have set them."""
+    names = {environment_name(section, f.name) for section, cls in sections() for f in settings_of(cls)}
+    prefixes = tuple(environment_name(section, "") for section, _ in sections())
+    problems = []
+    for name in sorted(environ):
+        if name.startswith(prefixes) and name.removesuffix("_FILE") not in names | _NO_SETTINGS:
+            close = get_close_matches(name, names, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            problems.append(Problem("environment", 0, f"unknown setting {name}{hint}"))
+    return problems
+
+
 def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> RouterConfig:
     """The defaults, the file, then the environment; raises ConfigError with every problem found."""
     environ = os.environ if environ is None else environ
     problems: list[Problem] = []
     raws = read_config_file(path, problems) if path is not None else []
     raws += _environment(environ, problems)
+    return _resolved(settle(raws, problems, path), path)
+
+
+def settle(raws: list[Raw], problems: list[Problem], path: Path | None) -> RouterConfig:
+    """What the raw settings say, later ones winning; raises ConfigError with every problem, those known before too."""
     values: dict[str, dict[str, Any]] = {name: {} for name, _ in sections()}
     places: dict[tuple[str, str], Raw] = {}
     schema = {name: {f.name: f for f in settings_of(cls)} for name, cls in sections()}
@@ -230,7 +250,7 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     problems += _across(config, places, path)
     if problems:
         raise ConfigError(problems)
-    return _resolved(config, path)
+    return config
 
 
 def read_placement_key(path: Path) -> bytes:
@@ -282,8 +302,10 @@ def _across(config: RouterConfig, places: dict[tuple[str, str], Raw], path: Path
     if config.queues.message_ttl < 3600:
         problems.append(at("queues", "message_ttl", "message_ttl: at least 1h"))
     info = config.information
-    if info.source_code is None and any(getattr(info, f.name) for f in fields(info)):
-        problems.append(at("information", "source_code", "source_code: needed when any other information is given"))
+    # The kind of hosting alone says nothing: the reference writes it into every ini.
+    given = [f.name for f in fields(info) if getattr(info, f.name) and f.name != "hosting_type"]
+    if info.source_code is None and given:
+        problems.append(at("information", given[0], "source_code: needed when any other information is given"))
     admin, user = config.auth.control_port_admin_password, config.auth.control_port_user_password
     if admin is not None and admin == user:
         problems.append(at("auth", "control_port_user_password", "control_port_user_password: same as the admin's"))

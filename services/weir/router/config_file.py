@@ -90,6 +90,16 @@ INI_LEFT_OUT = {
 }
 
 
+_NO_HOST = "<hostnames>"  # what `smp-server init` writes when it knows no name
+
+
+def left_out_because(raw: Raw) -> str | None:
+    """Why a setting of the reference's ini has no meaning here; None when it has one."""
+    if (raw.section, raw.key, raw.value) == ("transport", "host", _NO_HOST):
+        return "a placeholder; set [transport] hosts"
+    return INI_LEFT_OUT.get((raw.section, raw.key))
+
+
 def read_config_file(path: Path, problems: list[Problem]) -> list[Raw]:
     try:
         text = path.read_text("utf-8")
@@ -131,7 +141,7 @@ def _toml_lines(text: str) -> dict[tuple[str, str], int]:
     lines: dict[tuple[str, str], int] = {}
     prefix: list[str] = []
     for at, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+        if header := re.match(r"\s*\[\[?\s*([^\[\]]+?)\s*\]", line):
             prefix = [part.strip().strip("\"'") for part in header[1].split(".")]
             path = prefix
         elif key := re.match(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=", line):
@@ -161,14 +171,12 @@ def read_ini(file: str, text: str, problems: list[Problem]) -> tuple[list[Raw], 
         if assignment is None or not section:
             problems.append(Problem(file, at, "expected [SECTION] or key = value"))
             continue
-        key, value = assignment[1], assignment[2]
-        renamed = INI_RENAMED.get((section, key))
-        if (section, key) in INI_LEFT_OUT:
-            left_out.append(Raw(section, key, value, file, at, shown_section))
-        elif renamed is not None:
-            taken.append(_rename(renamed, Raw(section, key, value, file, at, shown_section)))
+        raw = Raw(section, assignment[1], assignment[2], file, at, shown_section)
+        renamed = INI_RENAMED.get((section, raw.key))
+        if left_out_because(raw) is not None:
+            left_out.append(raw)
         else:
-            taken.append(Raw(section, key, value, file, at, shown_section))
+            taken.append(raw if renamed is None else _rename(renamed, raw))
     return taken, left_out
 
 

@@ -118,7 +118,7 @@ def _read_path(raw: object) -> Path:
 
 def _read_address(raw: object) -> str:
     text = _read_text(raw)
-    if not re.fullmatch(r"[^\s/@]+", text):
+    if not re.fullmatch(r"[^\s/@<>]+", text):
         raise ValueError("expected a host name or an IP address")
     return text
 
