@@ -13,7 +13,7 @@ from weir.router.config import InactiveClients, RouterConfig
 from weir.wire import commands as cmd
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
 from weir.wire.message import RcvMsgBody, RcvMsgQuota
-from weir.wire.replies import ERR, MSG, OK
+from weir.wire.replies import ERR, MSG, OK, PONG
 from weir.wire.versions import VersionRange
 
 EDGES = [pytest.param(0, id="same edge"), pytest.param(1, id="across edges")]
@@ -176,6 +176,10 @@ async def test_the_day_of_last_use(fleet: Fleet) -> None:
     await becomes_today()
     await store.block(queue.snd_id, BlockingInfo(BlockingReason.CONTENT))
     await long_ago()
+    for command in (cmd.GET(), cmd.QUE()):
+        assert await r.do(command, queue.rcv_id, queue.rcv_key) == err(Blocked(BlockingInfo(BlockingReason.CONTENT)))
+    assert await r.do(cmd.PING()) == PONG(), "which waited for both to be done"
+    assert await day() == 17, "a refused command is no use of a queue"
     assert await s.send(queue, b"2") == err(Blocked(BlockingInfo(BlockingReason.CONTENT)))
     await becomes_today()
 

@@ -12,6 +12,8 @@ from tests.router.fleet import Fleet, Peer, Queue, err
 from weir.cli.main import main
 from weir.router.config import Auth, RouterConfig, Telemetry
 from weir.router.control import HELP, ControlServer, start_control
+from weir.router.control_stats import stats
+from weir.router.view import FleetNumbers
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
 from weir.wire.replies import DELD, ERR, OK
 
@@ -123,6 +125,11 @@ async def test_stats_are_the_fleets(fleet: Fleet, control: ControlServer) -> Non
     assert numbers["other SUB events (auth, duplicate, prohibited)"].startswith("(")
 
 
+def test_stats_before_anything_was_counted() -> None:
+    numbers = FleetNumbers({}, {}, {}, {}, taken_at=1_800_000_000.5)
+    assert next(stats(numbers)) == "fromTime: 2027-01-15 08:00:00 UTC"
+
+
 async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlServer) -> None:
     client = await fleet.client(0)
     queue = await client.new()
@@ -162,7 +169,8 @@ async def test_block_and_unblock(fleet: Fleet, control: ControlServer) -> None:
     again = await session.say(f'block {name} reason=content,notice={{"ttl":3600}}')
     assert again == "ok, already inactive: blocked, reason=spam"
     assert 'reason=content,notice={"ttl":3600}' in await session.say(f"status {name}")
-    assert (await session.say(f"unblock {name}")).startswith("ok, queue unblocked, it was blocked, reason=content")
+    unblocked = await session.say(f"unblock {name}")
+    assert unblocked == 'ok, queue unblocked, reason to block was: reason=content,notice={"ttl":3600}'
     assert await sender.send(queue, b"more") == OK()
 
 
@@ -202,7 +210,11 @@ async def test_delete_tells_the_owner_wherever_it_is(fleet: Fleet, control: Cont
     recipient, sender = await fleet.client(1), await fleet.client(0)
     queue = await queue_with_message(recipient, sender)
     session = await Session.open(control, ADMIN)
+    before = await fleet[0].store.read_stats()
     assert await session.say(f"delete {text(queue.snd_id)}") == "ok, 1 messages deleted"
+    after = await fleet[0].store.read_stats()
+    assert after["qDeletedAll"] == before.get("qDeletedAll", 0) + 1
+    assert after["qDeletedNew"] == before.get("qDeletedNew", 0) + 1
     event = await recipient.event()
     assert (event.entity_id, event.reply) == (queue.rcv_id, DELD())
     assert await sender.send(queue, b"more") == err(Simple.AUTH)

@@ -231,14 +231,17 @@ class _Session:
         elif record.status is EntityStatus.OFF:
             yield "error, queue is inactive"
         else:
-            reason = _status(record)
+            info = encode_blocking_info(record.status).decode()
             await _found(self._edge.store.unblock(record.snd_id))
-            yield f"ok, queue unblocked, it was {reason}"
+            yield f"ok, queue unblocked, reason to block was: {info}"
 
     async def delete(self, arguments: list[str]) -> AsyncIterator[str]:
         for _ in range(_ATTEMPTS):
-            result = await self._edge.store.delete(await self._queue(arguments[0]), None)
+            record = await self._queue(arguments[0])
+            result = await self._edge.store.delete(record, None)
             if result.status is not Status.STALE:
+                secured = "qDeletedNew" if record.snd_key is None else "qDeletedSecured"
+                await self._edge.store.add_stats({"qDeletedAll": 1, secured: 1})
                 yield f"ok, {result.messages} messages deleted"
                 return
         raise _Refused("the queue keeps changing, try again")

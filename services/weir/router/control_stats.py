@@ -44,7 +44,8 @@ def stats(numbers: FleetNumbers) -> Iterator[str]:
     def together(*names: str) -> str:
         return f"({','.join(str(counted.get(name, 0)) for name in names)})"
 
-    since = datetime.fromtimestamp(counted.get("fromTime", 0), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    start = counted.get("fromTime", numbers.taken_at)  # before anything was counted
+    since = datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     yield f"fromTime: {since}"
     yield from each(_BEFORE_ACTIVE)
     yield f"daily active queues: {stored.get('queues_day', 0)}"

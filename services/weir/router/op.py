@@ -274,7 +274,7 @@ class ColdOp(QueueOp):
         try:
             await self.work(record)
             day = self.client.router.today()
-            if record.day != day:
+            if record.day != day and isinstance(record.status, EntityStatus):  # of a blocked queue only SEND notes it
                 await self.client.router.store.update_day(record, day)
         except Unavailable:
             pass  # only the day is not noted

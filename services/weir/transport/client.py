@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import os
+import socket
 import ssl
 from typing import cast
 
@@ -242,10 +244,17 @@ async def _connect_host(
         else:
             _, connection = await loop.create_connection(make, sock=await dial(socks, host, port))
     except (OSError, UnicodeError) as failure:
-        raise ConnectError(BrokerErrorTag.NETWORK, getattr(failure, "strerror", None) or "cannot connect") from None
+        raise ConnectError(BrokerErrorTag.NETWORK, _describe(failure)) from None
     try:
         await connection.ready()
     except BaseException:
         connection.abort()
         raise
     return connection
+
+
+def _describe(failure: OSError | UnicodeError) -> str:
+    """The system's own words: asyncio puts the address into its."""
+    if isinstance(failure, OSError) and failure.errno and not isinstance(failure, socket.gaierror):
+        return os.strerror(failure.errno).lower()
+    return getattr(failure, "strerror", None) or "cannot connect"
