@@ -21,6 +21,9 @@ class NoCheck(Exception):
 class Vectors:
     def __init__(self, path: Path = VECTORS) -> None:
         self.data: dict[str, Any] = json.loads(path.read_text())
+        if not isinstance(self.data, dict):
+            raise ValueError("not an object with parts")
+        self.parts = [part for part in self.data if not part.startswith("_")]
         if path != VECTORS and not {"consts", "keys", "certs"} <= self.data.keys():
             own = json.loads(VECTORS.read_text())
             for part in ("consts", "keys", "certs"):

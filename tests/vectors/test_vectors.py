@@ -11,14 +11,14 @@ from tests.vectors.fixtures import VECTORS, Vectors
 _VECTORS = Vectors()
 
 
-@pytest.mark.parametrize("part", [part for part in _VECTORS.data if not part.startswith("_")])
+@pytest.mark.parametrize("part", _VECTORS.parts)
 def test_part(part: str) -> None:
     problems = [f"{name}: {problem}" for name, problem in run(_VECTORS, part) if problem is not None]
     assert not problems, "\n".join(problems)
 
 
 def test_every_part_has_checks() -> None:
-    assert set(PARTS) == {part for part in _VECTORS.data if not part.startswith("_")}
+    assert set(PARTS) == set(_VECTORS.parts)
 
 
 def _changed(tmp_path: Path, change: object) -> Path:
@@ -72,3 +72,25 @@ def test_what_is_not_known_fails(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["/nonexistent.json"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 1 failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("{}", "0 passed, 0 failed"),
+        ("[]", "0 passed, 1 failed"),
+        ("{", "0 passed, 1 failed"),
+        ('{"brand_new_part": 5}', "0 passed, 1 failed"),
+        ('{"consts": []}', "0 passed, 1 failed"),
+        ('{"smp_commands": {}}', "0 passed, 0 failed"),
+        ('{"smp_commands": [5]}', "0 passed, 1 failed"),
+        ('{"_about": "only", "crypto": [{"hex": "00"}]}', "0 passed, 1 failed"),
+    ],
+)
+def test_only_what_is_in_the_file_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, last: str
+) -> None:
+    path = tmp_path / "vectors.json"
+    path.write_text(text)
+    main([str(path)])
+    assert capsys.readouterr().out.splitlines()[-1] == last

@@ -332,6 +332,7 @@ def _session_blocks(vectors: Vectors, entry: dict[str, Any]) -> None:
                 transmissions = decode_block(session, content)
                 expect(all(isinstance(t, ClientTransmission) for t in transmissions), "commands")
                 commands_ = [t for t in transmissions if isinstance(t, ClientTransmission)]
+                expect(all(t.corr_id == vectors.const("corr_id") for t in commands_), "the file's correlation id")
                 parsed += len(commands_)
                 encoded = [signer.again(t) for t in commands_]
             else:
