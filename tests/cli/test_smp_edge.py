@@ -1,5 +1,7 @@
 """`weir smp edge`: one edge from a configuration file; what cannot start says why in one line."""
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +17,7 @@ from tests.support.redis import discard, start_server
 from weir.cli.main import main
 from weir.client.smp import SmpClient
 from weir.store.embedded import Embedded, free_port
+from weir.transport.client import ConnectError
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +160,20 @@ def test_a_failure_goes_through_the_pipe_of_whoever_waits(home: Path, placement:
     assert str(report["error"]).startswith("the Redis URL is not valid")
     output, _ = process.communicate(timeout=30)
     assert (process.returncode, output) == (1, "")
+
+
+async def test_whoever_waited_may_be_gone(home: Path, placement: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = start(home, placement, "--ready-fd", str(write), fds=(write,))
+    os.close(write)
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(ConnectError):
+                await (await SmpClient.connect(address(home))).close()
+                break
+            assert process.poll() is None
+            await asyncio.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, "")

@@ -118,6 +118,19 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, what: str) -> None:
     assert said == f"weir up: port {port} is in use: choose another with --{what}-port (0: any free one)"
 
 
+def test_another_port_in_use_is_one_line(tmp_path: Path) -> None:
+    """Known only when an edge starts: the others, which are about to be ready, say nothing."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        (home / "weir.toml").write_text(f"[control]\nport = {port}\n")
+        said = refused(spawn(home, "--smp-port", "0", "--http-port", "0", "--edges", "3"))
+    assert said == f"weir up: 127.0.0.1:{port}: address already in use"
+
+
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = refused(spawn(tmp_path / "file" / "home", "--smp-port", "0", "--http-port", "0"))

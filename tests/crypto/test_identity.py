@@ -31,6 +31,29 @@ def test_an_identity_is_never_overwritten(tmp_path: Path) -> None:
     assert load_identity(tmp_path) == before
 
 
+@pytest.mark.parametrize("left", ["ca.key", "server.crt", "server.key"])
+def test_what_is_left_of_an_identity_is_never_overwritten(tmp_path: Path, left: str) -> None:
+    """A CA certificate that went astray can be put back; a new CA would lose the address for good."""
+    (tmp_path / left).write_text("what is left")
+    with pytest.raises(UnusableFile, match=rf"ca\.crt: missing, but {left} is there"):
+        init_identity(tmp_path, "localhost", "ed25519")
+    assert [path.name for path in tmp_path.iterdir()] == [left]
+
+
+def test_the_ca_of_another_identity(tmp_path: Path) -> None:
+    ours, other = tmp_path / "ours", tmp_path / "other"
+    before = init_identity(ours, "localhost", "ed25519")
+    init_identity(other, "localhost", "ed25519")
+    (ours / "ca.crt").rename(tmp_path / "ca.crt")
+    (other / "ca.crt").rename(ours / "ca.crt")
+    with pytest.raises(UnusableFile, match=r"server\.crt: not signed by ca\.crt"):
+        load_identity(ours)
+    with pytest.raises(UnusableFile, match=r"ca\.key: not the key of ca\.crt"):
+        renew_online(ours, "localhost", "ed25519")
+    (tmp_path / "ca.crt").rename(ours / "ca.crt")
+    assert load_identity(ours) == before, "nothing was changed"
+
+
 def test_a_new_online_certificate_keeps_the_address(tmp_path: Path) -> None:
     before = init_identity(tmp_path, "localhost", "ed25519")
     after = renew_online(tmp_path, "localhost", "ed448", days=90)

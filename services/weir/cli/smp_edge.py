@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -71,5 +72,5 @@ def _where(error: OSError) -> str:
 
 
 def _report(descriptor: int, report: dict[str, object]) -> None:
-    with os.fdopen(descriptor, "wb") as pipe:
+    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:  # nobody may wait any more
         pipe.write(json.dumps(report).encode() + b"\n")

@@ -7,7 +7,16 @@ import base64
 from pathlib import Path
 from typing import NamedTuple
 
-from weir.crypto.certificates import CERTIFICATE_DAYS, Issued, certificate_key, fingerprint, make_ca, make_online
+from weir.crypto.certificates import (
+    CERTIFICATE_DAYS,
+    ChainError,
+    Issued,
+    certificate_key,
+    fingerprint,
+    make_ca,
+    make_online,
+    validate_chain,
+)
 from weir.crypto.keys import KeyPair, KeyType
 from weir.crypto.pem import UnusableFile, load_certificates, load_key, save_certificates, save_key, write_file
 
@@ -40,6 +49,11 @@ def init_identity(
     paths = IdentityPaths.of(directory)
     if paths.ca_certificate.exists():
         raise UnusableFile(f"{paths.ca_certificate}: there is an identity already")
+    for left in (paths.ca_key, paths.certificate, paths.key):
+        if left.exists():
+            raise UnusableFile(
+                f"{paths.ca_certificate}: missing, but {left.name} is there: put it back to keep the address"
+            )
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     ca = make_ca(key_type)
     save_key(paths.ca_key, ca.key)
@@ -56,6 +70,8 @@ def renew_online(
     paths = IdentityPaths.of(directory)
     (ca_certificate, *_) = load_certificates(paths.ca_certificate)
     ca = Issued(ca_certificate, load_key(paths.ca_key))
+    if certificate_key(ca.certificate) != (ca.key.type, ca.key.public):
+        raise UnusableFile(f"{paths.ca_key}: not the key of {paths.ca_certificate.name}")
     online = make_online(ca, common_name, key_type, days)
     save_key(paths.key, online.key)
     save_certificates(paths.certificate, (online.certificate,))
@@ -71,4 +87,6 @@ def load_identity(directory: Path) -> Identity:
     key = load_key(paths.key)
     if certificate_key(chain[0]) != (key.type, key.public):
         raise UnusableFile(f"{paths.certificate}: the certificate is not for {paths.key.name}")
+    if validate_chain(chain) is ChainError.UNTRUSTED:
+        raise UnusableFile(f"{paths.certificate}: not signed by {paths.ca_certificate.name}")
     return Identity(chain, key, fingerprint(chain[1]))
