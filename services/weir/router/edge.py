@@ -244,15 +244,13 @@ class Edge:
         queues_ntf, stats.active_queues_ntf = stats.active_queues_ntf, set()
         try:
             await self.store.add_stats(taken)
-        except Unavailable:
-            stats.give_back(taken)
-        else:
             for name, count in taken.items():
                 self._counted[name] = self._counted.get(name, 0) + count
-        try:
+            taken = {}
             await self.store.add_active(queues, queues_ntf)
             await self.store.publish_edge(dict(self.gauges()))
-        except Unavailable:
+        except Unavailable:  # and so would be what follows: an edge that stops does not wait for each
+            stats.give_back(taken)
             stats.active_queues |= queues
             stats.active_queues_ntf |= queues_ntf
 

@@ -75,10 +75,12 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
         if self._catching_up is not None:
             self._catching_up.cancel()
         await self._listener.close()
+        await asyncio.gather(self._stop_sweeping(), self.leases.stop())  # one wait when Redis is away
+        await self.topology.close()
+
+    async def _stop_sweeping(self) -> None:
         with contextlib.suppress(Unavailable, ReplyError):
             await self.stop_sweeping()
-        await self.leases.stop()
-        await self.topology.close()
 
     def withdraw(self, conn: int) -> None:
         """A connection has closed while Redis was away: what it wanted to own it must not take from whoever subscribes
