@@ -10,7 +10,7 @@ CODE := services operator
 ALL_CODE := $(CODE) tests $(wildcard scripts)
 # The environment is current when it was made from exactly these files.
 STAMP := $(VENV)/.made-from-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
-UP_ARGS ?= --home data --host 127.0.0.1
+UP_ARGS ?= --home data
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 

@@ -1,18 +1,23 @@
 """`weir up`: a whole router on this machine, its starts, stops, crashes and refusals."""
 
+import base64
 import os
 import signal
 import socket
 import stat
 import subprocess
 import time
+import urllib.request
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.support.up import alive, spawn, weir_up
+from weir.cli.main import main
 from weir.client.smp import SmpClient, subscribed
 from weir.crypto.keys import KeyPair, generate
+from weir.store.embedded import free_port
 from weir.wire.commands import NEW, SEND, SUB
 from weir.wire.replies import IDS, MSG, OK
 
@@ -104,6 +109,54 @@ def refused(process: subprocess.Popen[str]) -> str:
     assert "Traceback" not in output
     assert output.count("\n") == 1, output
     return output.strip()
+
+
+async def test_a_reference_server_moves_here_with_its_address(tmp_path: Path) -> None:
+    """Its identity as openssl made it, its smp-server.ini through `weir import`, nothing on the command line."""
+    home, ports = tmp_path / "home", (free_port(), free_port())
+    reference_identity(home / "identity", "127.0.0.1")
+    ini = tmp_path / "smp-server.ini"
+    ini.write_text(
+        "[INFORMATION]\nhosting_type = virtual\n[AUTH]\ncreate_password = word\n"
+        f"[TRANSPORT]\nhost = 127.0.0.1,abcdefghij234567.onion\nport = {ports[0]},{ports[1]}\n"
+    )
+    assert main(["import", str(ini), "--output", str(home / "weir.toml")]) == 0
+    der = subprocess.run(
+        ["openssl", "x509", "-in", home / "identity" / "ca.crt", "-outform", "DER"], capture_output=True, check=True
+    ).stdout
+    fingerprint = base64.urlsafe_b64encode(sha256(der).digest()).decode()
+    with weir_up(home, smp_port=None) as up:
+        assert up.address == f"smp://{fingerprint}:word@127.0.0.1,abcdefghij234567.onion:{ports[0]}"
+        for port in ports:
+            async with await SmpClient.connect(f"smp://{fingerprint}@127.0.0.1:{port}") as client:
+                await client.ping()
+        with urllib.request.urlopen(up.http) as page:
+            text = page.read().decode()
+        assert f"smp://{fingerprint}@127.0.0.1,abcdefghij234567.onion:{ports[0]}" in text
+        assert "word@" not in text
+
+
+def reference_identity(directory: Path, host: str) -> None:
+    """A CA and an online certificate, by the steps and extensions of the reference's `init`."""
+    directory.mkdir(parents=True)
+    name = "[req]\ndistinguished_name = name\nprompt = no\n[name]\n"
+    (directory / "ca.conf").write_text(
+        f"{name}CN = SMP server CA\nO = SimpleX\n[v3]\nsubjectKeyIdentifier = hash\n"
+        "authorityKeyIdentifier = keyid:always\nbasicConstraints = critical,CA:true\n"
+    )
+    (directory / "server.conf").write_text(
+        f"{name}CN = {host}\n[v3]\nbasicConstraints = CA:FALSE\n"
+        "keyUsage = digitalSignature, nonRepudiation, keyAgreement\nextendedKeyUsage = serverAuth\n"
+    )
+    for line in (
+        "genpkey -algorithm ED448 -out ca.key",
+        "req -new -x509 -days 999999 -config ca.conf -extensions v3 -key ca.key -out ca.crt",
+        "genpkey -algorithm ED448 -out server.key",
+        "req -new -config server.conf -reqexts v3 -key server.key -out server.csr",
+        "x509 -req -days 999999 -extfile server.conf -extensions v3 -in server.csr -CA ca.crt -CAkey ca.key "
+        "-CAcreateserial -out server.crt",
+    ):
+        subprocess.run(["openssl", *line.split()], cwd=directory, capture_output=True, check=True)
 
 
 @pytest.mark.parametrize("what", ["smp", "http"])

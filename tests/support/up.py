@@ -59,11 +59,16 @@ def spawn(home: Path, *arguments: str, environ: Mapping[str, str] | None = None)
 
 @contextmanager
 def weir_up(
-    home: Path, *arguments: str, environ: Mapping[str, str] | None = None, start_limit: float = START_LIMIT
+    home: Path,
+    *arguments: str,
+    smp_port: int | None = 0,
+    environ: Mapping[str, str] | None = None,
+    start_limit: float = START_LIMIT,
 ) -> Iterator[Up]:
     """Waits until clients can connect; stops it at the end, whatever happened."""
     ready = home.parent / f"{home.name}-ready.json"
-    ports = ("--smp-port", "0", "--http-port", "0", "--ready-file", str(ready))
+    smp = () if smp_port is None else ("--smp-port", str(smp_port))
+    ports = (*smp, "--http-port", "0", "--ready-file", str(ready))
     process = spawn(home, *ports, *arguments, environ=environ)
     up = Up(process, home, ready)
     try:

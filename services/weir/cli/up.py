@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from weir.cli.arguments import load_config, parser, port, positive
 from weir.cli.errors import Fail, os_error
 from weir.cli.up_edges import EdgeProcess
 from weir.cli.up_home import Home
-from weir.cli.up_ports import listen_address, reserve
-from weir.wire.address import DEFAULT_SMP_PORT, SmpAddress
+from weir.cli.up_settings import EMBEDDED, UpSettings
+from weir.router.config import given
 
 if TYPE_CHECKING:
     import argparse
@@ -32,7 +32,8 @@ def main(argv: Sequence[str]) -> int:
         "weir up",
         "Starts a working router: Redis (bundled, or yours), edges that share one port, and on the first start its\n"
         "identity. Everything is kept in --home; a second start finds its queues and messages again.\n"
-        "Ctrl-C stops it cleanly. An edge that crashes is started again.",
+        "Ctrl-C stops it cleanly. An edge that crashes is started again.\n"
+        "Settings come from weir.toml in --home (`weir smp config list`); an option given here wins over the file.",
         """
 weir up --home data --host 127.0.0.1                     # for this machine only
 weir up --home /srv/weir --host smp.example.org --edges 4
@@ -41,12 +42,12 @@ weir up --home data --host 127.0.0.1 --traces            # and look at traces in
 """,
     )
     p.add_argument("--home", type=Path, default=Path("data"), metavar="DIR", help="where everything is kept (data)")
-    p.add_argument("--host", default="127.0.0.1", metavar="H", help="host name in the address (127.0.0.1)")
+    p.add_argument("--host", metavar="H", help="host name in the address (127.0.0.1)")
     p.add_argument("--listen", metavar="ADDR", help="address to listen on (loopback for a loopback host, else all)")
-    p.add_argument("--smp-port", type=port, default=DEFAULT_SMP_PORT, metavar="P", help="for clients (5223; 0: any)")
-    p.add_argument("--http-port", type=port, default=8000, metavar="Q", help="for the page (8000; 0: any)")
+    p.add_argument("--smp-port", type=port, metavar="P", help="for clients (5223; 0: any)")
+    p.add_argument("--http-port", type=port, metavar="Q", help="for the page (8000; 0: any)")
     p.add_argument("--edges", type=positive, default=2, metavar="N", help="edge processes (2)")
-    p.add_argument("--redis", default="embedded", metavar="URL", help="embedded, or the URL of yours (embedded)")
+    p.add_argument("--redis", metavar="URL", help="embedded, or the URL of yours (embedded)")
     p.add_argument("--ready-file", type=Path, metavar="F", help="JSON, written when clients can connect")
     p.add_argument("--traces", action="store_true", help="trace everything and start a trace viewer (needs Java 17)")
     options = p.parse_args(argv)
@@ -57,7 +58,6 @@ class _Supervisor:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._home = Home(options.home)
-        self._listen = options.listen or listen_address(options.host)
         self._edges: list[EdgeProcess] = []
         self._redis: Embedded | None = None
         self._viewer: TraceViewer | None = None
@@ -84,29 +84,26 @@ class _Supervisor:
 
     async def _start(self) -> None:
         options, home = self._options, self._home
-        fingerprint = home.open(options.host)
+        home.open()
         config = load_config(home.config)
-        held = [reserve(self._listen, options.smp_port, "smp"), reserve(self._listen, options.http_port, "http")]
-        smp_port, http_port = (sock.getsockname()[1] for sock in held)
-        redis_url = self._start_redis(config.redis.durability) if options.redis == "embedded" else options.redis
+        named = given(home.config)
+        settings = UpSettings.of(options, config, named)
+        fingerprint = home.identify(settings.hosts[0])
+        held, ports, http_port = settings.reserve()
+        redis_url = self._start_redis(config.redis.durability) if settings.redis == EMBEDDED else settings.redis
         if options.traces:
             from weir.cli.traces import TraceViewer
 
             self._viewer = await TraceViewer.start()
-        auth = config.auth.create_password
-        address = SmpAddress(
-            fingerprint,
-            (options.host,),
-            smp_port if smp_port != DEFAULT_SMP_PORT else None,
-            auth.encode() if auth else None,
+        address = settings.address(fingerprint, ports, config.auth.create_password)
+        page = (
+            None if http_port is None else f"http://{_reachable(settings.http_listen, settings.hosts[0])}:{http_port}/"
         )
-        if SmpAddress.parse(str(address)) != address:
-            raise Fail(f"--host {options.host}: not a host name or an IP address")
         self._run = {
             "address": str(address),
-            "host": options.host,
-            "smp_port": smp_port,
-            "http": f"http://{_reachable(self._listen, options.host)}:{http_port}/",
+            "host": settings.hosts[0],
+            "smp_port": ports[0],
+            "http": page,
             "home": str(home.path.resolve()),
             "pid": os.getpid(),
             "redis": {"url": redis_url, "pid": self._redis.pid if self._redis else None},
@@ -114,7 +111,7 @@ class _Supervisor:
             "config": str(home.config.resolve()),
             "traces": self._viewer.url if self._viewer else None,
         }
-        environment = self._environment(smp_port, http_port, redis_url)
+        environment = self._environment(settings, named, ports, http_port or 0, redis_url)
         for number in range(options.edges):
             extra = {"WEIR_CONTROL_PORT": "0"} if number else {}
             self._edges.append(EdgeProcess(number, home.config.resolve(), {**environment, **extra}))
@@ -147,24 +144,34 @@ class _Supervisor:
             raise os_error(error.filename or self._home.redis, error) from None
         return self._redis.url
 
-    def _environment(self, smp_port: int, http_port: int, redis_url: str) -> dict[str, str]:
-        home, host = self._home, self._options.host
-        settings = {
-            "TRANSPORT_HOSTS": host,
-            "TRANSPORT_LISTEN": self._listen,
-            "TRANSPORT_PORTS": str(smp_port),
+    def _environment(
+        self,
+        settings: UpSettings,
+        named: Collection[tuple[str, str]],
+        ports: tuple[int, ...],
+        http_port: int,
+        redis_url: str,
+    ) -> dict[str, str]:
+        """What the edges are told beside the home's file."""
+        home = self._home
+        told = {
+            "TRANSPORT_HOSTS": ",".join(settings.hosts),
+            "TRANSPORT_LISTEN": settings.listen,
+            "TRANSPORT_PORTS": ",".join(map(str, ports)),
+            "TRANSPORT_PUBLIC_PORT": str(settings.public_port),
             "TRANSPORT_IDENTITY": str(home.identity.resolve()),
             "REDIS_URL": redis_url,
             "REDIS_PLACEMENT_KEY": str(home.placement_key.resolve()),
-            "HTTP_LISTEN": self._listen,
+            "HTTP_LISTEN": settings.http_listen,
             "HTTP_PORT": str(http_port),
         }
-        if self._listen not in ("0.0.0.0", "::"):
-            settings["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # on this machine its relays are on this machine, too
+        if settings.listen not in ("0.0.0.0", "::") and ("proxy", "allow_local_relays") not in named:
+            told["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # on this machine its relays are on this machine, too
+        if ("telemetry", "log_level") not in named:
+            told["TELEMETRY_LOG_LEVEL"] = "warning"
         if self._viewer:
-            settings |= {"TELEMETRY_TRACES": f"zipkin+{self._viewer.url}", "TELEMETRY_TRACE_SESSIONS": "all"}
-        environment = {"WEIR_TELEMETRY_LOG_LEVEL": "warning"} | dict(os.environ)
-        return environment | {f"WEIR_{name}": value for name, value in settings.items()}
+            told |= {"TELEMETRY_TRACES": f"zipkin+{self._viewer.url}", "TELEMETRY_TRACE_SESSIONS": "all"}
+        return dict(os.environ) | {f"WEIR_{name}": value for name, value in told.items()}
 
     def _write_run(self) -> None:
         self._run["edges"] = [edge.pid for edge in self._edges]
@@ -176,7 +183,7 @@ class _Supervisor:
         lines = [
             "",
             f"  address   {run['address']}",
-            f"  page      {run['http']}",
+            f"  page      {run['http'] or 'off'}",
             f"  data      {run['home']}",
             f"  edges     {len(self._edges)}, Redis {redis}",
         ]

@@ -16,7 +16,7 @@ from weir.cli.smp_init import make_identity, make_placement_key
 
 _SETTINGS = """\
 # Settings of this router; `weir smp config list` shows all of them. What `weir up` is told on its command line
-# (host, ports, Redis) wins over this file.
+# wins over this file. Identity and placement key are always those in this directory.
 
 [information]
 # source_code = "https://…"
@@ -51,8 +51,8 @@ class Home:
     def run_file(self) -> Path:
         return self.path / "run.json"
 
-    def open(self, host: str) -> bytes:
-        """Make what is missing and take the directory for this process; returns the identity's fingerprint."""
+    def open(self) -> None:
+        """Make what is missing and take the directory for this process."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = _take(self.path / "lock")
@@ -64,11 +64,11 @@ class Home:
         except OSError as error:
             raise os_error(error.filename or self.path, error) from None
         make_placement_key(self.placement_key)
-        if (self.identity / "ca.crt").exists():
-            return self._fingerprint()
-        return make_identity(self.identity, host)
 
-    def _fingerprint(self) -> bytes:
+    def identify(self, host: str) -> bytes:
+        """The fingerprint of the identity, which is made on the first start."""
+        if not (self.identity / "ca.crt").exists():
+            return make_identity(self.identity, host)
         from weir.crypto.identity import load_identity
         from weir.crypto.pem import UnusableFile
 

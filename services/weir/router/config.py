@@ -227,6 +227,12 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     return _resolved(settle(raws, problems, path), path)
 
 
+def given(path: Path | None, environ: Mapping[str, str] | None = None) -> set[tuple[str, str]]:
+    """(section, key) of what the file and the environment name, whatever the values."""
+    raws = read_config_file(path, []) if path is not None else []
+    return {(raw.section, raw.key) for raw in raws + _environment(os.environ if environ is None else environ, [])}
+
+
 def settle(raws: list[Raw], problems: list[Problem], path: Path | None) -> RouterConfig:
     """What the raw settings say, later ones winning; raises ConfigError with every problem, those known before too."""
     values: dict[str, dict[str, Any]] = {name: {} for name, _ in sections()}

@@ -1,0 +1,68 @@
+"""What `weir up` runs with: its command line, else the home's weir.toml and WEIR_… names, else defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weir.cli.errors import Fail
+from weir.cli.up_ports import listen_address, reserve
+from weir.wire.address import DEFAULT_SMP_PORT, SmpAddress
+
+if TYPE_CHECKING:
+    import argparse
+    import socket
+
+    from weir.router.config import RouterConfig
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True)
+class UpSettings:
+    hosts: tuple[str, ...]
+    listen: str
+    ports: tuple[int, ...]
+    public_port: int
+    http_listen: str
+    http_port: int | None  # None: no page
+    redis: str
+
+    @staticmethod
+    def of(options: argparse.Namespace, config: RouterConfig, given: Collection[tuple[str, str]]) -> UpSettings:
+        """`given`: the settings that the file or the environment names, for those have other defaults here."""
+        transport, http = config.transport, config.http
+        hosts = (options.host,) if options.host else transport.hosts or ("127.0.0.1",)
+        listen = options.listen or (transport.listen if ("transport", "listen") in given else listen_address(hosts[0]))
+        page = http.port if ("http", "port") in given else 8000
+        return UpSettings(
+            hosts=hosts,
+            listen=listen,
+            ports=transport.ports if options.smp_port is None else (options.smp_port,),
+            public_port=transport.public_port if options.smp_port is None else 0,
+            http_listen=http.listen if ("http", "listen") in given and not options.listen else listen,
+            http_port=options.http_port if options.http_port is not None else page or None,
+            redis=options.redis or (config.redis.url if ("redis", "url") in given else EMBEDDED),
+        )
+
+    def reserve(self) -> tuple[list[socket.socket], tuple[int, ...], int | None]:
+        """Sockets that hold the ports until the edges have them, and which ports those are."""
+        held = [reserve(self.listen, port, "smp") for port in self.ports]
+        ports = tuple(sock.getsockname()[1] for sock in held)
+        if self.http_port is None:
+            return held, ports, None
+        held.append(reserve(self.http_listen, self.http_port, "http"))
+        return held, ports, held[-1].getsockname()[1]
+
+    def address(self, fingerprint: bytes, ports: tuple[int, ...], password: str | None) -> SmpAddress:
+        port = self.public_port or ports[0]
+        address = SmpAddress(
+            fingerprint,
+            self.hosts,
+            None if port == DEFAULT_SMP_PORT else port,
+            password.encode() if password else None,
+        )
+        if SmpAddress.parse(str(address)) != address:
+            raise Fail(f"--host {','.join(self.hosts)}: not a host name or an IP address")
+        return address
