@@ -61,7 +61,7 @@ class _Pair:
         own, peer = generate("x25519"), generate("x25519")
         secret = dh_raw(peer.public, own.private)
         self.snd_chain, self.rcv_chain = init_chains(self.session.session_id, secret)
-        self.peer_rcv_chain, self.peer_snd_chain = init_chains(self.session.session_id, secret)
+        _, self.peer_snd_chain = init_chains(self.session.session_id, secret)
         queue = generate("x25519")
         self.secret = dh(queue.public, own.private)
         self.entity_id = os.urandom(24)

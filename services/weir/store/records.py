@@ -76,10 +76,6 @@ class QueueRecord:
     rcv_service: bytes | None
     ntf_service: bytes | None
 
-    @property
-    def has_link_data(self) -> bool:
-        return self.link_id is not None
-
 
 class NewNotifier(NamedTuple):
     ntf_id: bytes
