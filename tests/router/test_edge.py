@@ -9,6 +9,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from tests.router.fleet import Fleet, router_config
 from tests.router.test_notifications import nkey
 from tests.router.test_services import credentials, subs
@@ -78,6 +80,16 @@ async def test_counters_add_up_in_the_store(fleet: Fleet) -> None:
     assert fleet[2].counted()["msgSent"] == 5
     edges = await fleet[0].store.read_edges()
     assert edges[fleet[2].edge_id]["clients"] == 2
+
+
+async def test_an_edge_is_counted_as_soon_as_it_takes_clients(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.router.edge._REPORT", 3600.0)
+    edge = await fleet.add()
+    async with asyncio.timeout(10):
+        while not (edges := await fleet[0].store.read_edges()).get(edge.edge_id):
+            await asyncio.sleep(0.01)
+    assert edges[edge.edge_id]["clients"] == 0
+    assert (await fleet[0].store.read_stats())["fromTime"] > 0
 
 
 async def test_suspend_and_resume(config: RouterConfig) -> None:

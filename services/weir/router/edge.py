@@ -233,8 +233,8 @@ class Edge:
 
     async def _report_for_ever(self) -> None:
         while True:
+            await self._report()  # first thing: the page counts this edge at once
             await asyncio.sleep(_REPORT)
-            await self._report()
 
     async def _report(self) -> None:
         """Add what was counted to the fleet's counters; what cannot be added now is added later."""
