@@ -53,3 +53,30 @@ def test_cert_without_the_cas_key_says_so(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "identity" / "ca.key").unlink()
     assert main(["smp", "cert", "--dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"weir smp cert: {tmp_path / 'identity' / 'ca.key'}: no such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--days", "0"), "argument --days: '0' is not a positive number"),
+        (("--days", "-5"), "argument --days: '-5' is not a positive number"),
+        (("--host", ""), "argument --host: '' is not a host name or an IP address"),
+        (("--host", "a/b"), "argument --host: 'a/b' is not a host name or an IP address"),
+    ],
+)
+@pytest.mark.parametrize("command", ["init", "cert"])
+def test_what_cannot_be_is_one_line_and_makes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, words: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["smp", command, "--dir", str(tmp_path / "new"), *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"weir smp {command}: error: {says}"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_host_name_longer_than_a_certificates_may_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host = ".".join(["subdomain"] * 10)
+    assert main(["smp", "init", "--dir", str(tmp_path), "--host", host]) == 0
+    assert f"@{host}" in capsys.readouterr().out
+    assert load_identity(tmp_path / "identity")

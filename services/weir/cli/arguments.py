@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weir.cli.errors import Fail
 from weir.router.config import ConfigError, RouterConfig, load
+from weir.wire.address import SmpAddress
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -47,3 +48,10 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return value
+
+
+def host(text: str) -> str:
+    address = SmpAddress(bytes(32), (text,))
+    if SmpAddress.parse(str(address)) != address:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a host name or an IP address")
+    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import parser
+from weir.cli.arguments import host, parser, positive
 from weir.cli.errors import Fail, os_error
 
 
@@ -21,9 +21,9 @@ weir smp cert --dir /etc/weir --show
 """,
     )
     p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the directory given to `weir smp init`")
-    p.add_argument("--host", default="localhost", help="host name in the certificate")
+    p.add_argument("--host", type=host, default="localhost", help="host name in the certificate")
     p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="of the key (ed448)")
-    p.add_argument("--days", type=int, default=36500, help="valid for so long")
+    p.add_argument("--days", type=positive, default=36500, help="valid for so long (36500)")
     p.add_argument("--show", action="store_true", help="only show how long the present one is valid")
     options = p.parse_args(argv)
     from weir.crypto.certificates import days_to_expiry

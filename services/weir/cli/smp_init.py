@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import parser
+from weir.cli.arguments import host, parser, port, positive
 from weir.cli.errors import Fail, os_error
 
 
@@ -22,10 +22,12 @@ weir smp init --dir id --host smp.example.org --algorithm ed25519
 """,
     )
     p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="gets identity/ and placement.key")
-    p.add_argument("--host", default="localhost", help="host name in the certificate and the printed address")
-    p.add_argument("--port", type=int, default=0, help="port in the printed address (5223)")
+    p.add_argument(
+        "--host", type=host, default="localhost", help="host name in the certificate and the printed address"
+    )
+    p.add_argument("--port", type=port, default=0, help="port in the printed address (5223)")
     p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="of the keys (ed448)")
-    p.add_argument("--days", type=int, default=36500, help="the online certificate is valid for so long")
+    p.add_argument("--days", type=positive, default=36500, help="the online certificate is valid for so long (36500)")
     options = p.parse_args(argv)
     fingerprint = make_identity(options.dir / "identity", options.host, options.algorithm, options.days)
     make_placement_key(options.dir / "placement.key")

@@ -136,8 +136,11 @@ def private_key(pair: KeyPair) -> Ed25519PrivateKey | Ed448PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(pair.private)
 
 
+_NAME_LENGTH = 64  # X.509's limit; host names may be longer, and clients do not look at this one
+
+
 def _name(common_name: str, organisation: str | None = None) -> x509.Name:
-    parts = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+    parts = [x509.NameAttribute(NameOID.COMMON_NAME, common_name[:_NAME_LENGTH])]
     if organisation is not None:
         parts.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation))
     return x509.Name(parts)
