@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import errno
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -224,12 +226,19 @@ async def test_delete_tells_the_owner_wherever_it_is(fleet: Fleet, control: Cont
 
 async def test_suspend_and_resume(fleet: Fleet, control: ControlServer) -> None:
     client = await fleet.client(0)
+    (port,) = fleet[0].ports
     session = await Session.open(control, ADMIN)
     assert await session.say("suspend") == "ok, this edge takes no new clients"
     assert not fleet[0].ready
     await client.smp.ping()  # who is there stays
     assert await session.say("resume") == "ok, this edge takes new clients"
-    assert fleet[0].ready
+    assert fleet[0].ready and fleet[0].ports == [port]
+    assert await session.say("suspend") == "ok, this edge takes no new clients"
+    taken = Mock(side_effect=OSError(errno.EADDRINUSE, "the words of asyncio"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weir.router.edge.bind", taken)
+        assert await session.say("resume") == "error: cannot listen again: address already in use"
+    assert await session.say("resume") == "ok, this edge takes new clients"
 
 
 async def test_trace_one_client(fleet: Fleet, config: RouterConfig, control: ControlServer) -> None:

@@ -11,6 +11,7 @@ import base64
 import binascii
 import hmac
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -197,7 +198,10 @@ class _Session:
         yield "ok, this edge takes no new clients"
 
     async def resume(self, arguments: list[str]) -> AsyncIterator[str]:
-        await self._edge.resume()
+        try:
+            await self._edge.resume()
+        except OSError as error:
+            raise _Refused(f"cannot listen again: {os.strerror(error.errno or 0).lower()}") from None
         yield "ok, this edge takes new clients"
 
     async def save(self, arguments: list[str]) -> AsyncIterator[str]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic, time
 from typing import NamedTuple
 
@@ -61,6 +61,7 @@ class Edge:
         self.router = Router(config, store, self._tracer)
         self._listener: Listener | None = None
         self._suspended = False
+        self._suspended_ports: tuple[int, ...] = ()
         self._http: HttpServer | None = None
         self._control: ControlServer | None = None
         self._sweeper: Sweeper | None = None
@@ -82,7 +83,7 @@ class Edge:
 
     async def _open(self, socks: list[socket.socket] | None) -> None:
         config = self.config
-        self._listener = await self._listen(socks or self._bind())
+        self._listener = await self._listen(socks or self._bind(config.transport.ports))
         if config.http.port:
             self._http = await start_http(self, reuse_port=True)
         if config.control.port:
@@ -92,10 +93,10 @@ class Edge:
         if config.inactive_clients.disconnect:
             self._tasks.append(asyncio.create_task(self._disconnect_idle()))
 
-    def _bind(self) -> list[socket.socket]:
-        transport = self.config.transport
-        host = None if transport.listen in ("", "0.0.0.0", "::") else transport.listen
-        return [bind(host, port, reuse_port=True) for port in transport.ports]
+    def _bind(self, ports: Iterable[int]) -> list[socket.socket]:
+        listen = self.config.transport.listen
+        host = None if listen in ("", "0.0.0.0", "::") else listen
+        return [bind(host, port, reuse_port=True) for port in ports]
 
     async def _listen(self, socks: list[socket.socket]) -> Listener:
         transport = self.config.transport
@@ -184,11 +185,13 @@ class Edge:
         """Accept no more clients, and say so to whoever asks for readiness; those connected stay."""
         if not self._suspended and self._listener is not None:
             self._suspended = True
+            self._suspended_ports = tuple(self._listener.ports)
             self._listener.stop_accepting()
 
     async def resume(self) -> None:
+        """Listen again where it did; raises OSError when another has taken the port meanwhile."""
         if self._suspended and self._listener is not None:
-            for sock in self._bind():
+            for sock in self._bind(self._suspended_ports or self.config.transport.ports):
                 await self._listener.listen(sock)
             self._suspended = False
 
