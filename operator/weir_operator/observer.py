@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,10 @@ from weir_operator.probe import StoreTarget, probe
 from weir_operator.status import Fleet, StoreHealth
 
 _HTTP_LIMIT = aiohttp.ClientTimeout(total=5)
-_RATE = 3.0  # looks per second over all routers, at most
+_RATE = 1.0  # looks per second over all objects of a kind, at most: at rest they are all there is to do
+# Why pods do not start is asked at the first looks that find nothing new, then only now and then.
+_EARLY_LOOKS = 3
+_PODS_SECONDS = 300.0
 
 
 @dataclass(slots=True)
@@ -31,6 +34,13 @@ class Look:
     store: StoreHealth | None = None
     fleet: Fleet | None = None
     pod_problem: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of the Deployment at that time
+    quiet: int = 0  # looks in a row before this one that found nothing new
+
+
+def pace(seconds: float, objects: int) -> float:
+    """How long to wait for the next look at one of so many objects."""
+    return max(seconds, objects / _RATE)
 
 
 class Observer:
@@ -57,21 +67,27 @@ class Observer:
             return None
         deployment = self._cache.child(key, "Deployment", router.name)
         facts: Mapping[str, Any] = deployment.facts if deployment else {}
+        before = self.looks.get(key, Look())
+        quiet = before.quiet if facts == before.facts else 0
+        rest = pace(self._seconds, len(self.looks))
+        ask_pods = quiet < _EARLY_LOOKS or quiet % max(1, round(_PODS_SECONDS / rest)) == 0
+        missing = facts.get("ready", 0) < facts.get("replicas", 0)
         store, fleet, pods = await asyncio.gather(
             self._store(key, router),
             self._fleet(key, router) if facts.get("ready") and router.smp else _nothing(),
-            self._pods(router) if facts.get("ready", 0) < facts.get("replicas", 0) else _nothing(),
+            self._pods(router) if missing and ask_pods else _nothing(),
         )
-        before = self.looks.get(key, Look())
-        now = Look(store, fleet or (before.fleet if facts.get("ready") else None), pods)
+        if missing and not ask_pods:
+            pods = before.pod_problem
+        now = Look(store, fleet or (before.fleet if facts.get("ready") else None), pods, facts)
         self.looks[key] = now
         if _news(before, now):
             self._changed(key)
-        settled = (
-            store is not None and store.reachable and store.durable and facts.get("ready") == facts.get("replicas")
-        )
-        routers = len(self.looks)
-        return max(self._seconds if settled else self._seconds / 3, routers / _RATE)
+        else:
+            now.quiet = quiet + 1
+        settled = store is not None and store.reachable and store.durable and not missing
+        soon = min(self._seconds / 3 * 2**quiet, self._seconds)
+        return pace(self._seconds if settled else soon, len(self.looks))
 
     async def _store(self, key: Key, router: Router) -> StoreHealth | None:
         redis = self._cache.child(key, "StatefulSet", names.redis(router.name))

@@ -13,6 +13,7 @@ from weir_operator.children.common import child
 from weir_operator.events import Recorder
 from weir_operator.identity import Problem
 from weir_operator.model import Manifest, Router
+from weir_operator.observer import pace
 from weir_operator.probe import StoreTarget, milliseconds
 from weir_operator.service_desk import Account, Request, Visit, drift_class, forget, settle
 from weir_operator.status import condition, timestamp, with_times
@@ -52,7 +53,7 @@ class Services:
         if isinstance(found, Account) and found.rotated:
             self._say(key, service.uid, "Rotated", found.rotated)
         await self._write(key, service, spec, made, found)
-        return self._seconds
+        return pace(self._seconds, sum(1 for _ in self._cache.of_kind(names.SMP_SERVICE)))
 
     # --- the key pair ---
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.operator.world import Town
 from weir_operator import names
 from weir_operator.cache import Key
-from weir_operator.observer import Observer, pod_problem
+from weir_operator.observer import Look, Observer, pod_problem
 from weir_operator.probe import StoreTarget
 
 
@@ -97,6 +97,29 @@ async def test_a_router_that_is_gone_is_forgotten() -> None:
     town.cache.object_event(names.SMP_ROUTER, town.body, gone=True)
     assert await observer.look(town.key) is None
     assert observer.looks == {}
+
+
+async def test_a_router_at_rest_is_looked_at_ever_more_seldom() -> None:
+    """Pods that do not start are asked about again and again, but not for ever at the same pace."""
+    town, observer, _ = await observing()
+
+    async def look() -> tuple[float | None, int]:
+        town.api.calls.clear()
+        return await observer.look(town.key), town.api.calls.count("list Pod")
+
+    waits = [await look() for _ in range(12)]
+    assert [wait for wait, _ in waits] == [10, 10, 20] + 9 * [30], "Redis is asked as often as ever"
+    assert [lists for _, lists in waits] == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1]
+    # The Deployment moves: why its pods are not ready may have changed.
+    town.edit("Deployment", "r", {"status": {"replicas": 2, "updatedReplicas": 1}})
+    assert await look() == (10, 1)
+
+
+async def test_all_routers_together_are_looked_at_once_a_second() -> None:
+    town, observer, _ = await observing()
+    for number in range(200):
+        observer.looks[Key(names.SMP_ROUTER, "ns", f"r{number}")] = Look()
+    assert await observer.look(town.key) == 201
 
 
 def pod(**status: Any) -> dict[str, Any]:
