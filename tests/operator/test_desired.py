@@ -269,7 +269,11 @@ def test_what_the_address_names() -> None:
     assert address_parts({}) == (["r.ns.svc"], 5223)
     assert address_parts({"exposure": {"type": "LoadBalancer"}}, balanced) == (["203.0.113.7"], 5223)
     assert address_parts({"hosts": ["a", "b"], "ports": {"smp": 443}}, balanced) == (["a", "b"], 443)
-    assert address_parts({"exposure": {"type": "NodePort"}}, Observed(node_port=31000))[1] == 31000
-    assert address_parts({"exposure": {"type": "NodePort", "nodePort": 30001}})[1] == 30001
-    assert address_parts({"exposure": {"type": "HostPort", "hostPort": 443}})[1] == 443
-    assert address_parts({"exposure": {"type": "NodePort"}, "ports": {"public": 5223}}, balanced)[1] == 5223
+    named = {"hosts": ["a"]}
+    assert address_parts({**named, "exposure": {"type": "NodePort"}}, Observed(node_port=31000)) == (["a"], 31000)
+    assert address_parts({**named, "exposure": {"type": "NodePort", "nodePort": 30001}})[1] == 30001
+    assert address_parts({**named, "exposure": {"type": "HostPort", "hostPort": 443}})[1] == 443
+    assert address_parts({**named, "exposure": {"type": "NodePort"}, "ports": {"public": 5223}}, balanced)[1] == 5223
+    # The Service's own name goes with its own port: no node answers to that name.
+    for exposure in ({"type": "NodePort", "nodePort": 30001}, {"type": "HostPort", "hostPort": 443}):
+        assert address_parts({"exposure": exposure}) == (["r.ns.svc"], 5223)

@@ -53,10 +53,13 @@ def published_hosts(router: Router, observed: Observed) -> list[str]:
 
 
 def published_port(router: Router, observed: Observed) -> int:
+    """The port that goes with those hosts: a node's only where the given hosts are nodes."""
     ports, exposure = router.spec["ports"], router.spec["exposure"]
     own: int = ports["smp" if router.smp else "ntf"]
     if "public" in ports:
         own = ports["public"]
+    elif not router.spec.get("hosts"):
+        return own
     elif exposure["type"] == "NodePort":
         own = exposure.get("nodePort") or observed.node_port or own
     elif exposure["type"] == "HostPort":
