@@ -57,6 +57,15 @@ def test_every_setting_is_described_and_bounded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CRDS)
+def test_kubectl_explain_has_something_to_say(kind: str) -> None:
+    """About the kind itself, and about every field of its status."""
+    schema = schema_of(kind)
+    assert kind in schema["description"]
+    for path, part in parts(schema["properties"]["status"], "status"):
+        assert part.get("description") or path.endswith("[]"), path
+
+
+@pytest.mark.parametrize("kind", CRDS)
 def test_defaults_are_written_out_in_full(kind: str) -> None:
     """A rule is held against a default as it stands, so a group's default holds the defaults of all its parts."""
     for path, part in parts(spec_schema(kind), "spec"):
@@ -86,6 +95,8 @@ def test_names_category_columns_and_subresources() -> None:
         columns = [column["name"] for column in version["additionalPrinterColumns"]]
         assert columns[0] == "Ready"
         assert columns[-1] == "Age"
+        assert ("Address" in columns) == (kind != "SMPService")
+        assert ("Label" in columns) == (kind == "SMPService")
 
 
 def test_with_defaults_fills_nested_parts_and_changes_nothing_given() -> None:

@@ -19,6 +19,11 @@ _STATUSES = {
     names.NTF_ROUTER: ntfrouter.status,
     names.SMP_SERVICE: smpservice.status,
 }
+_ABOUT = {
+    names.SMP_ROUTER: "An SMPRouter is one SMP address: edges that clients connect to, and the Redis behind them.",
+    names.NTF_ROUTER: "An NTFRouter is one NTF address: pods that turn waiting messages into push notifications.",
+    names.SMP_SERVICE: "An SMPService is a client service that an SMPRouter knows by its certificates.",
+}
 _SHORT = {names.SMP_ROUTER: "smpr", names.NTF_ROUTER: "ntfr", names.SMP_SERVICE: "smps"}
 
 
@@ -48,6 +53,7 @@ _COLUMNS = {
     ),
     names.SMP_SERVICE: (
         _column("Ready", _READY + ".status"),
+        _column("Label", ".spec.label"),
         _column("Router", ".spec.router"),
         _column("Role", ".spec.role"),
         _column("Queues", ".status.queues", "integer"),
@@ -68,7 +74,7 @@ def crd(kind: str) -> dict[str, Any]:
     spec = spec_schema(kind)
     root: Schema = {
         "type": "object",
-        "description": spec["description"],
+        "description": _ABOUT[kind],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

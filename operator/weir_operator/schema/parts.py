@@ -53,7 +53,8 @@ def hosts() -> Schema:
 
 def public_port() -> Schema:
     return integer(
-        "Port in the address. Unset: the Service's port; with NodePort the node port, with HostPort the host port.",
+        "Port in the address. Unset: the Service's port; with hosts and NodePort the node port, with hosts and HostPort"
+        " the host port.",
         1,
         65535,
     )
@@ -293,12 +294,16 @@ def conditions() -> Schema:
             "type": "object",
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
-                "type": {"type": "string", "maxLength": 316},
-                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "reason": {"type": "string", "maxLength": 1024, "minLength": 1},
-                "message": {"type": "string", "maxLength": 32768},
+                "type": text("What it is about.", maxLength=316),
+                "status": choice("Whether it is so.", "True", "False", "Unknown"),
+                "observedGeneration": counter("Generation of the spec it was found for.") | {"minimum": 0},
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When its status last changed.",
+                },
+                "reason": text("Why, in one word for programs.", maxLength=1024, minLength=1),
+                "message": text("Why and what to do, for people.", maxLength=32768),
             },
         },
     }

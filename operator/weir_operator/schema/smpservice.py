@@ -22,7 +22,7 @@ def spec() -> Schema:
         default=False,
         router=names("SMPRouter in the same namespace."),
         role=choice("What the service does with queues.", "Messaging", "Notifier"),
-        label=text("What the service is called in lists and metrics.", maxLength=64),
+        label=text("What the service is called, in lists (kubectl get smps).", maxLength=64),
         fingerprints=items(
             "Fingerprints (SHA-256, base64url) of the identity certificates it may present. List a second one to"
             " rotate: the service continues under it; remove the first when it is no longer used.",
