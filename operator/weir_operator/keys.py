@@ -52,7 +52,9 @@ class KeyMaker:
         self._given.pop(key, None)
 
     async def keys(self, key: Key, router: Router, observed: Observed) -> Keys:
-        """Reads what is there, makes what is missing and may be made, and says what is wrong."""
+        """Reads what is there, makes what is missing and may be made, and says what is wrong. While the router is
+        paused, nothing is made."""
+        paused: bool = router.spec["maintenance"]["paused"]
         edge = self._cache.child(key, "Secret", names.edge(router.name))
         current: Data = edge.facts["data"] if edge else {}
         notes: Mapping[str, str] = edge.facts["annotations"] if edge else {}
@@ -69,7 +71,10 @@ class KeyMaker:
         for _ in range(2):
             wanted = _wanted(router, renewed)
             found = await self._identity(key, router)
-            match identity.decide(wanted, found, online, datetime.now(UTC)):
+            decision = identity.decide(wanted, found, online, datetime.now(UTC))
+            if paused and not isinstance(decision, Problem):
+                break
+            match decision:
                 case Problem() as problem:
                     break
                 case identity.Generate():
@@ -97,7 +102,7 @@ class KeyMaker:
                     break
         online = identity.read_online(certificate)
         if router.embedded is None:
-            store = {names.PLACEMENT_KEY: store[names.PLACEMENT_KEY]}
+            store = {key: value for key, value in store.items() if key == names.PLACEMENT_KEY}
         data = {**certificate, **store} if online is not None else None
         marks = {names.RENEW: renewed} if renewed else {}
         return Keys(data, marks, online, placement_check(store), problem, tuple(news))
@@ -108,12 +113,19 @@ class KeyMaker:
         """placement.key and redis-password, as the edges get them."""
         name = names.store(router.name)
         seen = self._cache.child(key, "Secret", name)
+        known = router.status.get("placementCheck")
         data: Data | Problem
-        data = seen.facts["data"] if seen else await self._make_store(key, router, name, edge)
+        if seen is not None:
+            data = seen.facts["data"]
+        elif router.spec["maintenance"]["paused"]:
+            data = edge
+            if not edge and not known:
+                return {}
+        else:
+            data = await self._make_store(key, router, name, edge)
         if isinstance(data, Problem):
             return data
         kept = {k: data[k] for k in (names.PLACEMENT_KEY, names.REDIS_PASSWORD) if k in data}
-        known = router.status.get("placementCheck")
         if names.PLACEMENT_KEY not in kept or (known and known != placement_check(kept)):
             return Problem(
                 "PlacementKeyChanged",

@@ -15,6 +15,7 @@ from weir_operator.children import desired_state
 from weir_operator.children.desired import published_hosts, published_port
 from weir_operator.children.scaling import scaling_metric
 from weir_operator.events import Recorder
+from weir_operator.identity import read_online
 from weir_operator.keys import KeyMaker, Keys
 from weir_operator.metrics import CERTIFICATE_EXPIRY
 from weir_operator.model import Defaults, Observed, Router
@@ -84,7 +85,7 @@ class Routers:
             # With the edges' Secret missing the Deployment is not in the list, and must not be taken for unwanted.
             done = await self._applier.bring(key, router.uid, desired, prune=keys.edge is not None)
             self._tell(key, router, done)
-        await self._write_status(key, router, observed, keys, done, address)
+        await self._write_status(key, router, observed, keys, done, known, address)
         if "secretName" in router.spec["identity"]:
             return _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
         return _RESYNC_SECONDS
@@ -113,13 +114,24 @@ class Routers:
         )
 
     async def _write_status(
-        self, key: Key, router: Router, observed: Observed, keys: Keys, done: Applied, address: str | None
+        self,
+        key: Key,
+        router: Router,
+        observed: Observed,
+        keys: Keys,
+        done: Applied,
+        fingerprint: str | None,
+        address: str | None,
     ) -> None:
         deployment = self._cache.child(key, "Deployment", router.name)
+        # What the edges have, not what they should have: handing a certificate over may have failed.
+        edge = self._cache.child(key, "Secret", names.edge(router.name))
+        online = read_online(edge.facts["data"]) if edge else None
         look = self._looks.get(key, Look())
         findings = Findings(
             deployment=deployment.facts if deployment else None,
-            online=keys.online,
+            online=online,
+            fingerprint=fingerprint,
             placement_check=keys.placement_check,
             address=address,
             key_problem=keys.problem,
@@ -132,8 +144,8 @@ class Routers:
         )
         now = datetime.now(UTC)
         status = router_status(router, findings, now)
-        if keys.online is not None:
-            CERTIFICATE_EXPIRY.labels(key.namespace, key.name).set((keys.online.not_after - now).total_seconds())
+        if online is not None:
+            CERTIFICATE_EXPIRY.labels(key.namespace, key.name).set((online.not_after - now).total_seconds())
         if same(status, router.status):
             return
         self._tell_conditions(key, router, status)

@@ -41,12 +41,12 @@ class Findings:
     """Everything a status is made from, besides the router itself."""
 
     deployment: Mapping[str, Any] | None = None  # facts of the Deployment
-    online: Online | None = None
+    online: Online | None = None  # what the edges have
+    fingerprint: str | None = None  # of the identity, when all is well with it
     placement_check: str | None = None
     address: str | None = None
     key_problem: Problem | None = None
     apply_problems: tuple[Problem, ...] = ()
-    spec_problem: Problem | None = None
     pod_problem: str | None = None
     store: StoreHealth | None = None
     fleet: Fleet | None = None
@@ -75,9 +75,7 @@ def router_status(router: Router, findings: Findings, now: datetime) -> dict[str
         "edges": _edges(router, findings),
     }
     # What clients know is never dropped from status, even when what stands behind it is gone.
-    fingerprint = router.status.get("fingerprint")
-    if findings.online is not None and findings.key_problem is None:
-        fingerprint = findings.online.fingerprint
+    fingerprint = findings.fingerprint or router.status.get("fingerprint")
     if fingerprint:
         status["fingerprint"] = fingerprint
     address = findings.address or router.status.get("address")
@@ -151,8 +149,12 @@ def _certificate(router: Router, findings: Findings, now: datetime) -> Condition
     if findings.online.not_after <= now:
         return condition(kind, False, "Expired", f"the online certificate ended at {end}")
     if (findings.online.not_after - now).days < router.spec["certificate"]["renewBeforeDays"]:
-        text = f"the online certificate ends at {end} and its CA's key is not here: put a new one into the Secret"
-        return condition(kind, True, "RenewalDue", text)
+        why = "its CA's key is not here: put a new one into the Secret"
+        if router.spec["maintenance"]["paused"]:
+            why = "nothing is renewed while maintenance.paused is set"
+        elif findings.apply_problems:
+            why = f"a new one cannot be handed over: {findings.apply_problems[0].message}"
+        return condition(kind, True, "RenewalDue", f"the online certificate ends at {end} and {why}")
     return condition(kind, True, "Valid", f"the online certificate is valid until {end}")
 
 
@@ -235,8 +237,6 @@ def _progressing(router: Router, findings: Findings) -> Condition:
 def _ready(router: Router, findings: Findings, parts: list[Condition]) -> Condition:
     """The first thing that is wrong, in the order in which it should be put right."""
     kind = "Ready"
-    if findings.spec_problem is not None:
-        return condition(kind, False, findings.spec_problem.reason, findings.spec_problem.message)
     if findings.apply_problems:
         problem = findings.apply_problems[0]
         return condition(kind, False, problem.reason, problem.message)

@@ -127,6 +127,48 @@ async def test_paused_children_are_left_alone_and_status_goes_on() -> None:
     assert town.condition("Progressing") == ("False", "Paused")
 
 
+async def test_paused_nothing_is_made_and_no_certificate_is_told_that_the_edges_do_not_have() -> None:
+    town = Town()
+    await town.look()
+    told, edge = town.status["certificate"], town.api.objects["Secret", "r-edge"]
+    town.change(maintenance={"paused": True}, certificate={"lifetimeDays": 3650, "renewBeforeDays": 3000})
+    town.annotate(renew_certificate="now")
+    town.said.clear()
+    assert await town.look() == ["status SMPRouter/r"]
+    assert await town.look() == []
+    assert town.status["certificate"] == told
+    assert town.condition("CertificateValid") == ("True", "RenewalDue")
+    assert "paused" in next(c["message"] for c in town.status["conditions"] if c["type"] == "CertificateValid")
+    assert town.api.objects["Secret", "r-edge"] == edge
+    assert [reason for reason, _ in town.said] == ["RenewalDue"]
+    # What was asked for meanwhile is done afterwards.
+    town.change(maintenance={"paused": False})
+    assert "apply Secret/r-edge" in await town.look()
+    assert town.status["certificate"]["daysLeft"] == 3649
+
+
+async def test_a_router_that_begins_paused_gets_nothing_yet() -> None:
+    town = Town(maintenance={"paused": True})
+    assert await town.look() == ["merge SMPRouter/r", "status SMPRouter/r"]
+    assert town.condition("CertificateValid") == ("Unknown", "Pending")
+    assert "address" not in town.status
+    town.change(maintenance={"paused": False})
+    assert "create Secret/r-identity" in await town.look()
+
+
+async def test_a_certificate_that_could_not_be_handed_over_is_not_told() -> None:
+    town = Town()
+    town.api.refuse["apply Secret/r-edge"] = ApiError(403, "Forbidden", "not allowed", "apply")
+    await town.look()
+    assert town.condition("CertificateValid") == ("Unknown", "Pending")
+    assert town.condition("Ready") == ("False", "Forbidden")
+    assert "certificate" not in town.status
+    town.api.refuse.clear()
+    await town.look()
+    assert town.condition("CertificateValid") == ("True", "Valid")
+    assert [reason for reason, _ in town.said].count("IdentityCreated") == 1
+
+
 async def test_a_lost_identity_stays_lost_until_it_is_back_or_given_up() -> None:
     town = Town()
     await town.look()
