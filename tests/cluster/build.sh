@@ -5,7 +5,7 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd); C=${TESTCLUSTER_CACHE:-$HOME/.cache/weir/cluster}
 mkdir -p "$C/bin/cni" "$C/wrap" "$C/images" "$C/stamp"
 exec 9> "$C/stamp/.lock"; flock 9   # two runs at once: the second finds what the first has made
-export CGO_ENABLED=0 GOWORK=off GOTOOLCHAIN=local GOFLAGS="-buildvcs=false -mod=readonly -trimpath -modcacherw"
+export PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0 GOWORK=off GOTOOLCHAIN=local GOFLAGS="-buildvcs=false -mod=readonly -trimpath -modcacherw"
 K8S=$(sed -n 's/.*k8s.io\/kubernetes \(v[0-9.]*\).*/\1/p' "$HERE/mod/k8s/go.mod" | head -1)
 HELM=$(sed -n 's/^\thelm.sh\/helm\/v3 \(v[0-9.]*\).*/\1/p' "$HERE/mod/k8s/go.mod")
 CTRD=$(sed -n 's/^\tgithub.com\/containerd\/containerd\/v2 \(v[0-9.]*\).*/\1/p' "$HERE/mod/containerd/go.mod")
