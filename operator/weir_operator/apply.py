@@ -10,7 +10,8 @@ from weir_operator.kinds import CHILD_KINDS, OPTIONAL_KINDS, UNGUARDED
 from weir_operator.metrics import DRIFT_REPAIRS
 from weir_operator.model import ChildKey, Manifest
 
-_PRUNED = frozenset((*CHILD_KINDS, *OPTIONAL_KINDS.values()))
+# Every router has a ServiceAccount and its ConfigMaps: nothing in a spec makes them unwanted.
+_PRUNED = frozenset((*CHILD_KINDS, *OPTIONAL_KINDS.values())) - {"ServiceAccount", "ConfigMap"}
 
 
 class Applied:
