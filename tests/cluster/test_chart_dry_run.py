@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from tests.cluster.harness import Kube
+from tests.cluster.harness import Cluster, Kube
 from tests.helm.charts import CHART, at, nested, render
-from tests.helm.test_options import ROWS, given
+from tests.helm.option_rows import ROWS, given
 from tests.helm.test_schema import example, spec_leaves
+from weir_operator import names
+from weir_operator.model import Router
+from weir_operator.schema import spec_schema, with_defaults
+from weir_operator.teardown import kept_secrets_to_delete
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -60,6 +65,39 @@ def test_every_option(kube: Kube, namespace: str) -> None:
 def test_profile(kube: Kube, namespace: str, profile: str) -> None:
     for document in render({}, (), "--values", str(CHART / profile)).values():
         dry_run(kube, namespace, document)
+
+
+DELETED = {"identity": {"whenDeleted": "Delete"}, "redis": {"embedded": {"storage": {"whenDeleted": "Delete"}}}}
+EXTERNAL = {"redis": {"external": {"url": "redis://redis:6379/0"}}}
+ROUTER_SPECS: list[dict[str, Any]] = [{}, DELETED, {**DELETED, **EXTERNAL}, {"identity": {"secretName": "mine"}}]
+
+
+def kept(kind: str, name: str, spec: dict[str, Any]) -> set[str]:
+    """What outlives a router by the operator's own rules."""
+    router = Router(kind, "chat", name, "uid", 1, with_defaults(spec_schema(kind), spec))
+    given = spec.get("identity", {}).get("secretName")
+    secrets = {given or names.identity(name), names.store(name)} - set(kept_secrets_to_delete(router))
+    volume = router.embedded is not None and router.embedded["storage"]["whenDeleted"] == "Retain"
+    return {f"Secret {one}" for one in secrets} | (
+        {f"PersistentVolumeClaim {names.data_claim(name)}"} if volume else set()
+    )
+
+
+@pytest.mark.parametrize("spec", ROUTER_SPECS, ids=["defaults", "deleted", "external", "given identity"])
+def test_notes_name_exactly_what_uninstall_keeps(cluster: Cluster, namespace: str, spec: dict[str, Any]) -> None:
+    pair = {"router": "weir", "role": "Messaging"}
+    services = [
+        {"name": "app", "spec": {**pair, "keyPair": {}}},
+        {"name": "named", "spec": {**pair, "keyPair": {"secretName": "its-own"}}},
+        {"name": "brief", "spec": {**pair, "keyPair": {"whenDeleted": "Delete"}}},
+        {"name": "listed", "spec": {**pair, "fingerprints": ["A" * 43]}},
+    ]
+    values = {"router": {"spec": spec}, "notifier": {"enabled": True, "spec": spec}, "services": services}
+    line = ("helm", "install", "weir", str(CHART), "--namespace", namespace, "--dry-run=server", "--values", "-")
+    notes = cluster.run(*line, stdin=json.dumps(values)).partition("helm uninstall keeps")[2]
+    told = set(re.findall(r"^  ((?:Secret|PersistentVolumeClaim) \S+)", notes, re.MULTILINE))
+    expected = kept("SMPRouter", "weir", spec) | kept("NTFRouter", "weir-ntf", spec)
+    assert told == expected | {"Secret app-service", "Secret its-own"}
 
 
 URL = {"url": "redis://redis:6379/0"}

@@ -31,6 +31,13 @@ def test_chart_and_package_have_one_version() -> None:
     assert f"newTag: {package}\n" in (REPO / "k8s/base/kustomization.yaml").read_text()
 
 
+def test_the_chart_and_the_docs_ask_for_the_kubernetes_that_the_pods_need() -> None:
+    """An edge's preStop sleep is served from 1.30 on; before, the API server refuses the Deployment."""
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert about["kubeVersion"] == ">=1.30.0-0"
+    assert "Kubernetes 1.30 or newer" in (REPO / "docs/deploy.md").read_text()
+
+
 @pytest.mark.parametrize("name", sorted(dashboards.DASHBOARDS))
 def test_dashboard_is_sound(name: str) -> None:
     made = json.loads((REPO / f"k8s/dashboards/{name}.json").read_text())

@@ -104,6 +104,22 @@ imagePullSecrets:
 {{- toYaml $spec -}}
 {{- end -}}
 
+{{/* What outlives a router, a line each: as its spec tells the operator. */}}
+{{- define "weir.kept" -}}
+{{- $given := dig "identity" "secretName" "" .spec -}}
+{{- $external := dig "redis" "external" nil .spec -}}
+{{- $data := or $external (ne "Delete" (dig "redis" "embedded" "storage" "whenDeleted" "" .spec)) -}}
+{{- if or $given (ne "Delete" (dig "identity" "whenDeleted" "" .spec)) }}
+  Secret {{ default (printf "%s-identity" .name) $given }} (the address depends on it)
+{{- end }}
+{{- if $data }}
+  Secret {{ .name }}-store (without it the queues in Redis cannot be found)
+{{- if not $external }}
+  PersistentVolumeClaim data-{{ .name }}-redis-0 (queues and messages)
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* Edges that helm test can count on. */}}
 {{- define "weir.testEdges" -}}
 {{- if .Values.test.edges -}}
