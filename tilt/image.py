@@ -13,25 +13,33 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 
 
-def test_cluster_state() -> Path | None:
-    """Where the test cluster that runs has its containerd: beside its kubeconfig (Tilt gives commands another one)."""
-    named = [os.environ.get("TESTCLUSTER_STATE"), Path.home() / ".cache/weir/cluster/state"]
+def test_cluster() -> tuple[Path | None, Path]:
+    """State and binaries of the test cluster that runs: beside its kubeconfig (Tilt gives commands another one), where
+    the environment says, or what its own processes were started with."""
+    own = Path.home() / ".cache/weir/cluster"
+    cache = Path(os.environ.get("TESTCLUSTER_CACHE") or own)
     kubeconfigs = [os.environ.get(name) for name in ("WEIR_KUBECONFIG", "KUBECONFIG")]
-    candidates = [Path(file).parent for file in kubeconfigs if file] + [Path(path) for path in named if path]
+    named = [Path(file).parent for file in kubeconfigs if file]
+    named += [Path(path) for path in (os.environ.get("TESTCLUSTER_STATE"), own / "state") if path]
+    candidates = [(path, cache) for path in named]
     for process in Path("/proc").glob("[0-9]*/environ"):
         try:
-            found = re.search(rb"(?:^|\0)TESTCLUSTER_STATE=([^\0]+)", process.read_bytes())
+            found = dict(re.findall(rb"(?:^|\0)TESTCLUSTER_(STATE|CACHE)=([^\0]+)", process.read_bytes()))
         except OSError:
             continue
-        candidates += [Path(os.fsdecode(found[1]))] if found else []
-    return next((path for path in candidates if (path / "containerd.sock").exists()), None)
+        if b"STATE" in found:
+            theirs = Path(os.fsdecode(found[b"CACHE"])) if b"CACHE" in found else cache
+            candidates.append((Path(os.fsdecode(found[b"STATE"])), theirs))
+    state = next((state for state, _ in candidates if (state / "containerd.sock").exists()), None)
+    # The binaries may be another checkout's: the ones it was started from fit it.
+    caches = [cache for at, cache in candidates if at == state and (cache / "bin/ctr").exists()]
+    return state, (caches or [cache])[0]
 
 
 def test_cluster_load() -> list[str]:
-    cache = os.environ.get("TESTCLUSTER_CACHE") or str(Path.home() / ".cache/weir/cluster")
-    state = test_cluster_state() or "not found"
+    state, cache = test_cluster()
     script = str(REPO / "tests/cluster/cluster.sh")
-    return ["env", f"TESTCLUSTER_STATE={state}", f"TESTCLUSTER_CACHE={cache}", script, "load"]
+    return ["env", f"TESTCLUSTER_STATE={state or 'not found'}", f"TESTCLUSTER_CACHE={cache}", script, "load"]
 
 
 def load_command(context: str, archive: Path, reference: str) -> list[str]:

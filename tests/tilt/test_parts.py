@@ -192,6 +192,28 @@ def test_image_goes_into_the_cluster_that_is_there(context: str, program: str, m
     assert program in command and "/x.tar" in command
 
 
+def test_the_test_cluster_is_found_by_its_kubeconfig_and_its_binaries_by_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever started it, and from whichever cache."""
+    for name in ("TESTCLUSTER_STATE", "TESTCLUSTER_CACHE", "WEIR_KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "this/kubeconfig"))
+    processes = []
+    for name in ("other", "this"):
+        for file in (tmp_path / name / "containerd.sock", tmp_path / f"{name}-cache/bin/ctr"):
+            file.parent.mkdir(parents=True)
+            file.touch()
+        at = {"TESTCLUSTER_STATE": str(tmp_path / name), "TESTCLUSTER_CACHE": str(tmp_path / f"{name}-cache")}
+        processes.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={**os.environ, **at}))
+    try:
+        assert load("image").test_cluster() == (tmp_path / "this", tmp_path / "this-cache")
+    finally:
+        for process in processes:
+            process.communicate()
+
+
 def test_a_loader_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEIR_LOAD_IMAGE", "ssh node 'ctr import'")
     assert load("image").load_command("any", Path("/x.tar"), "r") == ["ssh", "node", "ctr import", "/x.tar"]
