@@ -27,13 +27,14 @@ class Call(NamedTuple):
 
 
 class ApiProxy:
-    """Runs in a thread. `before` and `after` are called around each write with its number, counted from 1."""
+    """Runs in a thread. `before` and `after` are called around each write with its number, counted from 1; a write for
+    which `before` says True is lost on its way."""
 
     def __init__(self, listener: socket.socket, kubeconfig: Path, token: str | None = None) -> None:
         self.calls: list[Call] = []
         self.writes = 0
-        self.before: Callable[[int, str, str], None] = lambda *_: None
-        self.after: Callable[[int, str, str], None] = lambda *_: None
+        self.before: Callable[[int, str, str], bool] = lambda *_: False
+        self.after: Callable[[int, str, str], bool] = lambda *_: False
         self._listener = listener
         self._config = yaml.safe_load(kubeconfig.read_text())
         self._token = token
@@ -118,7 +119,8 @@ class ApiProxy:
         if request.method in WRITES and "/leases" not in request.path:
             self.writes += 1
             number = self.writes
-            self.before(number, request.method, request.path)
+            if self.before(number, request.method, request.path):
+                return web.Response(status=502)
         kept = ("Content-Type", "Accept")
         async with self._session.request(
             request.method,

@@ -137,6 +137,16 @@ def operator(cluster: Cluster, namespace: str, tmp_path_factory: pytest.TempPath
         yield process.wait_working()
 
 
+@pytest.fixture(scope="module")
+def real_operator(
+    cluster: Cluster, namespace: str, image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """The same, whose children run the real image."""
+    directory = tmp_path_factory.mktemp("operator")
+    with OperatorProcess(cluster, directory, image=image, namespace=namespace) as process:
+        yield process.wait_working()
+
+
 @pytest.fixture
 def name(kube: Kube, namespace: str) -> Iterator[str]:
     """A name for the test's router, which is deleted afterwards."""

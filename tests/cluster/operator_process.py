@@ -76,9 +76,6 @@ class OperatorProcess:
         finally:
             self.kill()
 
-    def working(self) -> bool:
-        return self.process is not None and "working as" in self.log.read_text()
-
     def wait_working(self) -> OperatorProcess:
         wait_for("the operator to work", lambda: self.metric("weir_operator_leader") == 1.0, 30)
         return self
@@ -91,7 +88,7 @@ class OperatorProcess:
         return self.metrics().get(name)
 
     def requests(self) -> float:
-        """Requests to the API server so far, without watches and the Lease's (which come by time, not by work)."""
+        """Requests to the API server so far, without watches."""
         return sum(
             v
             for k, v in self.metrics().items()

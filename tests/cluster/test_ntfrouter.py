@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.cluster.conftest import router
 from tests.cluster.harness import Cluster, Kube, wait_for
 from tests.cluster.operator_process import OperatorProcess
 
 
-@pytest.fixture(scope="module")
-def operator(
-    cluster: Cluster, namespace: str, image: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    directory = tmp_path_factory.mktemp("operator")
-    with OperatorProcess(cluster, directory, image=image, namespace=namespace) as process:
-        yield process.wait_working()
-
-
-def test_it_is_made_scaled_and_deleted(cluster: Cluster, kube: Kube, namespace: str, operator: OperatorProcess) -> None:
+def test_it_is_made_scaled_and_deleted(
+    cluster: Cluster, kube: Kube, namespace: str, real_operator: OperatorProcess
+) -> None:
     kube.create(router("ntf", "NTFRouter", hosts=["ntf.example.org"]), namespace)
     body = kube.await_condition("NTFRouter", "ntf", namespace, "Ready")
     assert body["status"]["address"] == f"ntf://{body['status']['fingerprint']}@ntf.example.org"

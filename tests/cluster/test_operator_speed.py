@@ -73,7 +73,9 @@ def test_200_routers_from_cold_and_at_rest(
         # Wall time depends on who else is at work here: it is printed, and its CPU is what is held to the bar.
         assert cold_cpu <= SECONDS / 3
         assert memory < MEMORY_MIB
-        assert idle_cpu < 0.1
+        # At rest only the Lease is renewed, every three seconds; a late look or two may fall into the time measured.
+        assert idle_cpu < 0.02
+        assert idle_calls < 1
         assert cold_calls / ROUTERS < 30
         # A first look may find another pod to blame than before; nothing is applied anew.
         assert sum(writes.values()) < ROUTERS / 10

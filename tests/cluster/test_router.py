@@ -72,16 +72,7 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def operator(
-    cluster: Cluster, namespace: str, image: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[OperatorProcess]:
-    directory = tmp_path_factory.mktemp("operator")
-    with OperatorProcess(cluster, directory, image=image, namespace=namespace) as process:
-        yield process.wait_working()
-
-
-@pytest.fixture(scope="module")
-def live(cluster: Cluster, kube: Kube, namespace: str, operator: OperatorProcess) -> Live:
+def live(cluster: Cluster, kube: Kube, namespace: str, real_operator: OperatorProcess) -> Live:
     kube.create(router(NAME, **SPEC), namespace)
     found = Live(cluster, kube, namespace)
     found.settle(2)
@@ -242,12 +233,12 @@ def test_maintenance_stops_and_starts_the_edges(live: Live, traffic: Traffic) ->
     traffic.flows()
 
 
-def test_an_operator_that_is_killed_is_not_missed(live: Live, traffic: Traffic, operator: OperatorProcess) -> None:
+def test_an_operator_that_is_killed_is_not_missed(live: Live, traffic: Traffic, real_operator: OperatorProcess) -> None:
     before = {pod["metadata"]["name"] for pod in live.edges()}
-    operator.kill()
+    real_operator.kill()
     traffic.flows()
-    operator.start()
-    operator.wait_working()
+    real_operator.start()
+    real_operator.wait_working()
     live.settle(2)
     # Adopted as they are: no edge was restarted.
     assert {pod["metadata"]["name"] for pod in live.edges()} == before
