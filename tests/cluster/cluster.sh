@@ -161,7 +161,7 @@ init() { # runs as PID 1 of the namespaces
 provision() { # the StorageClass "standard": a directory and a local volume for each claim, gone with the claim
   export KUBECONFIG=$S/pki/admin.conf
   { kubectl get pvc -A -w -o jsonpath='claim {.status.phase} {.spec.storageClassName} {.metadata.uid} {.metadata.namespace} {.metadata.name} {.spec.resources.requests.storage} {.spec.accessModes[0]}{"\n"}' &
-    kubectl get pv -w -o jsonpath='volume {.status.phase} {.spec.storageClassName} {.metadata.name}{"\n"}' & wait -n; kill %1 %2 2>/dev/null; } |
+    kubectl get pv -w -o jsonpath='volume {.status.phase} {.spec.storageClassName} {.metadata.name}{"\n"}' & wait -n || true; kill $(jobs -p) 2>/dev/null || true; } |   # when one ends, both do, and all begins anew
   while read -r kind phase class id ns name size mode; do
     [ "$class" = standard ] || continue
     case $kind/$phase in
