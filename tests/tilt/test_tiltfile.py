@@ -164,6 +164,10 @@ def test_the_test_cluster_is_allowed(tilt: Tilt) -> None:
     assert tilt.of("allow_k8s_contexts") == [{"contexts": "testcluster"}]
 
 
+def test_ci_bears_with_edges_that_wait_for_redis(tilt: Tilt) -> None:
+    assert tilt.of("ci_settings") == [{"k8s_grace_period": "3m", "readiness_timeout": "10m", "timeout": "20m"}]
+
+
 def test_settings() -> None:
     tilt = Tilt(REPO, arguments={"namespace": "mine", "builder": "script", "registry": "reg.example/me"}).run()
     assert {d["metadata"].get("namespace") for d in tilt.objects()} == {"mine", None}
