@@ -115,6 +115,37 @@ async def test_sighup_takes_up_a_new_certificate_and_keeps_the_clients(home: Pat
         process.communicate()
 
 
+def waiting(home: Path, placement: Path, *arguments: str, fds: tuple[int, ...] = ()) -> tuple[Process, int]:
+    """An edge whose Redis is not there yet, which it has noticed; and the port it looks for it on."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+        environ = {"WEIR_REDIS_URL": f"redis://127.0.0.1:{port}/0", "WEIR_REDIS_CONNECT_TIMEOUT": "60s"}
+        process = start(home, placement, *arguments, fds=fds, **environ)
+        nobody.accept()[0].close()
+    return process, port
+
+
+def test_it_waits_for_a_redis_that_starts_later(home: Path, placement: Path) -> None:
+    read, write = os.pipe()
+    process, port = waiting(home, placement, "--ready-fd", str(write), fds=(write,))
+    os.close(write)
+    late = start_server(port=port)
+    try:
+        with os.fdopen(read) as pipe:
+            assert json.loads(pipe.readline())["ready"] is True
+    finally:
+        process.kill()
+        process.communicate()
+        discard(late)
+
+
+def test_sigterm_ends_the_wait_for_redis(home: Path, placement: Path) -> None:
+    process, _ = waiting(home, placement)
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30) == ("", None)
+    assert process.returncode == 0
+
+
 def refused(process: Process) -> str:
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 1, output

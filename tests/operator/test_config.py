@@ -27,6 +27,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.transport.identity == Path("/etc/weir/edge")
     assert config.redis.url == "redis://r-redis:6379/0"
     assert config.redis.placement_key == Path("/etc/weir/edge/placement.key")
+    assert config.redis.connect_timeout == 60
     assert config.queues.quota == 128
     assert config.queues.message_ttl == 21 * 86400
     assert config.queues.inactive_ttl == 0

@@ -42,6 +42,8 @@ def _shared(router: Router) -> dict[str, dict[str, Any]]:
             "durability": redis["durability"],
             "replicas": redis["replicas"],
             "replica_timeout": redis["replicaTimeout"],
+            # A new Redis may wait for its volume: an edge that gave up would be restarted later and later.
+            "connect_timeout": "60s",
         },
         "http": {"port": names.HTTP_PORT},
         "drain": {"grace": f"{spec['rollout']['gracePeriodSeconds']}s"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -292,14 +293,22 @@ async def run_edge(config: RouterConfig, *, on_ready: Callable[[Edge], None] | N
     """Run until SIGTERM or SIGINT, then drain."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    edge = await Edge.start(config)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    starting, ending = asyncio.ensure_future(Edge.start(config)), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        # It still waits for Redis. As process 1 of a container it would not even hear the signal without a handler.
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        return 0
+    edge = starting.result()
     loop.add_signal_handler(signal.SIGHUP, edge.reload_identity)
     try:
         if on_ready is not None:
             on_ready(edge)
-        await stop.wait()
+        await ending
         await edge.drain()
     finally:
         await edge.close()

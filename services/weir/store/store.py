@@ -21,6 +21,7 @@ from weir.store.subscriptions import Subscriptions
 from weir.store.sweeper import Sweeper
 from weir.store.url import parse
 
+_TRY_AGAIN = 0.5
 _CLAIMS = ("sub", "nsub", "claim", "takeover")  # scripts that make a connection an owner
 
 
@@ -48,8 +49,8 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
             url = replace(url, password=config.password)
         where = topology.make(url, deadline=config.deadline)
         try:
-            async with asyncio.timeout(config.connect_timeout):
-                await where.probe()
+            async with asyncio.timeout(config.connect_timeout) as limit:
+                await cls._reach(where, limit.when() if edge else None)
                 where.durability = await choose(config, where)
                 await where.open()
             store = cls(config, where)
@@ -67,6 +68,17 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
             await where.close()
             raise
         return store
+
+    @staticmethod
+    async def _reach(where: topology.Topology, patience: float | None) -> None:
+        """An edge's Redis may start later than the edge, and waits for nobody: it is tried again until then."""
+        while True:
+            try:
+                return await where.probe()
+            except OSError:
+                if patience is None or asyncio.get_running_loop().time() + _TRY_AGAIN > patience:
+                    raise
+            await asyncio.sleep(_TRY_AGAIN)
 
     async def close(self) -> None:
         """Gives up the leases; call it after the connections are released."""
