@@ -86,8 +86,11 @@ class Observer:
         else:
             now.quiet = quiet + 1
         settled = store is not None and store.reachable and store.durable and not missing
+        if settled:
+            return pace(self._seconds, len(self.looks))
         soon = min(self._seconds / 3 * 2**quiet, self._seconds)
-        return pace(self._seconds if settled else soon, len(self.looks))
+        # Pods that were just made are not yet known to be stuck: however many routers there are, one more look at them.
+        return soon if facts != before.facts else pace(soon, len(self.looks))
 
     async def _store(self, key: Key, router: Router) -> StoreHealth | None:
         redis = self._cache.child(key, "StatefulSet", names.redis(router.name))

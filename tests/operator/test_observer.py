@@ -119,7 +119,8 @@ async def test_all_routers_together_are_looked_at_once_a_second() -> None:
     town, observer, _ = await observing()
     for number in range(200):
         observer.looks[Key(names.SMP_ROUTER, "ns", f"r{number}")] = Look()
-    assert await observer.look(town.key) == 201
+    assert await observer.look(town.key) == 10, "its Deployment is new: pods may get stuck in a moment"
+    assert [await observer.look(town.key) for _ in range(3)] == [201, 201, 201]
 
 
 def pod(**status: Any) -> dict[str, Any]:
