@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Body = Callable[[bytes | Unavailable | None], None]
 
 _END, _DELD = b"END", b"DELD"
-_SLICE = 512  # subscriptions let go of, or asserted again, in one call
+_SLICE = 64  # subscriptions let go of, or asserted again, in one call
 _RELEASE_TRIES = 10
 _RETRY = 1.0
 

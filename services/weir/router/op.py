@@ -105,12 +105,16 @@ class SessionOp(Op):
         verifier = self.origin.verifier
         if self.t.service_sig is not None:
             verifier.look_ahead(self.t, self.client.backlog)
-        error = verifier.other(self.t)
+        error = verifier.other(self.t) or self.prepare()
         if error is None:
             self.client.router.spawn(self._work())
         else:
             self.fail(error)
             self.client.release()
+
+    def prepare(self) -> ErrorType | None:
+        """What else costs public-key operations, so that it is done in slices, too; the error when it is refused."""
+        return None
 
     async def _work(self) -> None:
         try:

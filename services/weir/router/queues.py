@@ -7,7 +7,7 @@ from hashlib import sha3_384, sha256
 from time import time
 from typing import TYPE_CHECKING
 
-from weir.crypto.keys import KeyPair, dh, generate
+from weir.crypto.keys import dh, generate
 from weir.router.op import OK, ColdOp, Party, SessionOp
 from weir.router.subscriptions import Sub
 from weir.store.records import (
@@ -36,22 +36,32 @@ _KEPT_VERSION = RCV_SERVICE  # in which the answer is kept for a repeated NEW
 
 
 class NewOp(SessionOp):
-    __slots__ = ()
+    __slots__ = ("_key", "_ntf_key", "_ntf_secret", "_placed", "_secret")
+
+    def prepare(self) -> ErrorType | None:
+        command = self.t.command
+        assert isinstance(command, NEW)
+        error = self._refused(command)
+        if error is not None:
+            return error
+        keys = generate("x25519")
+        self._key, self._secret = keys.public, dh(command.rcv_dh_key, keys.private)
+        if command.ntf_creds is not None:
+            keys = generate("x25519")
+            self._ntf_key, self._ntf_secret = keys.public, dh(command.ntf_creds.dh_key, keys.private)
+        self._place(command)
+        return None
 
     async def work(self) -> None:
         client, command = self.client, self.t.command
         assert isinstance(command, NEW)
-        error = self._refused(command)
-        if error is not None:
-            self.fail(error)
-            return
-        keys = generate("x25519")
-        ntf_keys = None if command.ntf_creds is None else generate("x25519")
         try:
-            for _ in range(_TRIES):
+            for again in range(_TRIES):
                 if client.service is not None:
                     await client.router.services.owned(client)
-                new, ids = self._draw(command, keys, ntf_keys)
+                if again:
+                    self._place(command)
+                new, ids = self._queue(command)
                 result = await client.router.store.new(new)
                 if result.status is Status.OK:
                     await self._created(new, ids)
@@ -80,12 +90,14 @@ class NewOp(SessionOp):
             return CommandError.PROHIBITED
         return None
 
-    def _draw(self, command: NEW, keys: KeyPair, ntf_keys: KeyPair | None) -> tuple[NewQueue, IDS]:
-        """A queue with fresh ids, all in one partition."""
+    def _place(self, command: NEW) -> None:
+        """Fresh ids, all in one partition."""
+        self._placed = self.client.router.store.new_ids(_chosen_snd_id(command), command.ntf_creds is not None)
+
+    def _queue(self, command: NEW) -> tuple[NewQueue, IDS]:
         client = self.client
         router = client.router
-        chosen = _chosen_snd_id(command)
-        rcv_id, snd_id, ntf_id = router.store.new_ids(chosen, ntf_keys is not None)
+        rcv_id, snd_id, ntf_id = self._placed
         request = command.queue_req
         mode, link = None, None
         if isinstance(request, MessagingReq):
@@ -97,13 +109,12 @@ class NewOp(SessionOp):
             if request.data is not None:
                 link = NewLink(request.data[0], request.data[1][1])
         notifier, creds = None, None
-        if ntf_keys is not None and command.ntf_creds is not None:
+        if command.ntf_creds is not None:
             assert ntf_id is not None
-            secret = dh(command.ntf_creds.dh_key, ntf_keys.private)
-            notifier = NewNotifier(ntf_id, command.ntf_creds.auth_key, secret)
-            creds = ServerNtfCreds(ntf_id, ntf_keys.public)
+            notifier = NewNotifier(ntf_id, command.ntf_creds.auth_key, self._ntf_secret)
+            creds = ServerNtfCreds(ntf_id, self._ntf_key)
         service_id = None if client.service is None else client.service.service_id
-        ids = IDS(rcv_id, snd_id, keys.public, mode, None if link is None else link.link_id, service_id, creds)
+        ids = IDS(rcv_id, snd_id, self._key, mode, None if link is None else link.link_id, service_id, creds)
         owner = None
         if client.epoch is not None and client.service is not None:
             owner = Owner(client.id, client.epoch)
@@ -113,7 +124,7 @@ class NewOp(SessionOp):
             rcv_id,
             snd_id,
             command.rcv_auth_key,
-            dh(command.rcv_dh_key, keys.private),
+            self._secret,
             router.today(),
             mode,
             notifier,
@@ -121,7 +132,7 @@ class NewOp(SessionOp):
             owner,
             service_id,
         )
-        if chosen is not None:
+        if _chosen_snd_id(command) is not None:
             new.request = _request_hash(command)
             new.answer = encode_reply(_KEPT_VERSION, ids)
         return new, ids
