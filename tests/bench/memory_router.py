@@ -52,6 +52,10 @@ class Client:
         self.secrets: dict[bytes, bytes] = {}
         self.outgoing: list[bytes] = []
 
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            self.on_block(self.connection.open(block))
+
     def on_block(self, content: bytes) -> None:
         session = self.connection.session
         touched = {self}

@@ -57,6 +57,10 @@ class Session:
         script.sessions.append(self)
         script.arrived.set()
 
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            self.on_block(self.connection.open(block))
+
     def on_block(self, content: bytes) -> None:
         self.blocks += 1
         for one in decode_block(self.connection.session, content):

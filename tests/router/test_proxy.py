@@ -252,8 +252,13 @@ class SilentRelay:
         self.connection = connection
         return self
 
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            self.on_block(self.connection.open(block))
+
     def on_block(self, content: bytes) -> None:
         self.blocks += 1
+        self.last = content
         if self.answer is not None:
             command_at = content.index(b"RFWD")
             corr_id = content[command_at - 25 : command_at - 1]
@@ -307,6 +312,27 @@ async def test_forwards_are_counted_and_wait_their_turn(fleet: Fleet, config: Ro
     await proxied.peer.smp.ping()
     assert await asyncio.gather(*forwards) == [broker(BrokerErrorTag.TIMEOUT)] * 4
     assert silent.blocks == 2
+    await silent.listener.close()
+
+
+async def test_a_client_with_many_forwards_waiting_is_not_read_from(fleet: Fleet, config: RouterConfig) -> None:
+    """They are 16 KB each: what a client may have waiting here is bounded, and all of it is answered."""
+    silent = SilentRelay(b"ERR AUTH")
+    address = await silent.listen(config)
+    await fleet.add(proxy=replace(config.proxy, client_concurrency=1))
+    proxied = await Proxied.connect(await fleet.client(2), address)
+    (client,) = fleet[2].router.clients.values()
+    answer, silent.answer = silent.answer, None  # the first has the only turn
+    forwards = [asyncio.create_task(proxied.do(cmd.SEND(False, bytes(15000)), os.urandom(24))) for _ in range(60)]
+    while not (client.paused and silent.blocks):
+        await asyncio.sleep(0.01)
+    assert client.forwarding + client.open_blocks <= 2 + 2 * 8
+    assert len(client.blocks) <= 32, "what one read brought"
+    assert silent.blocks == 1
+    silent.answer = answer
+    silent.on_block(silent.last)
+    assert await asyncio.gather(*forwards) == [ERR(ProxyError(ProxyProtocol(Simple.AUTH)))] * 60
+    assert client.forwarding == 0 and client.open_blocks == 0
     await silent.listener.close()
 
 

@@ -90,3 +90,13 @@ async def test_a_mistake_ends_one_connection_only() -> None:
     await done(bad, good)
     assert log == ["bad", "good"]
     assert bad.conn.aborted and not good.conn.aborted
+
+
+async def test_who_is_alone() -> None:
+    """Until a block of another connection comes, and again when none has come for a while."""
+    scheduler = Scheduler(asyncio.get_running_loop())
+    assert scheduler.alone
+    scheduler.heard(1)
+    assert not scheduler.alone
+    scheduler._shared_until = asyncio.get_running_loop().time()
+    assert scheduler.alone and scheduler.last == 1

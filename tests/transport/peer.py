@@ -106,6 +106,10 @@ class Echo:
         router.handlers.append(self)
         router.arrived.set()
 
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            self.on_block(self.connection.open(block))
+
     def on_block(self, content: bytes) -> None:
         self.contents.append(content)
         session = self.connection.session

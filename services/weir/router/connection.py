@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from weir.router.batch import Batch
 from weir.router.handlers import OPS
 from weir.router.op import Op, Origin, encode_error
 from weir.router.outgoing import Outgoing
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from weir.router.services import Fold
     from weir.transport.connection import Connection
 
-_OPEN_BLOCKS = 8  # of one client, begun and not answered: with more, one that floods is felt by the others
+# Blocks of one client that are begun and not answered: what others wait behind at this edge and at Redis.
+_OPEN_ALONE = 8  # fewer cost more each: an edge puts what a turn began into one write to Redis
+_OPEN = 2  # one more than is being worked on
 _BATCH_STATS = {cmd.SUB: "qSubAllB", cmd.DEL: "qDeletedAllB", cmd.NDEL: "ntfDeletedB", cmd.NSUB: "ntfSubB"}
 _TRACED_BY_THEMSELVES = frozenset((cmd.SEND, cmd.ACK, cmd.SUBS, cmd.NSUBS))
 _PONG = b"PONG"
 _NO_RESOLVER = Name(NameErrorTag.NO_RESOLVER)  # names are a later version's; older clients may ask all the same
-_SOKS_WITH_MESSAGE = 4
 
 
 class Client:
@@ -46,6 +48,7 @@ class Client:
     __slots__ = (
         "_forwards",
         "backlog",
+        "batch",
         "blocks",
         "closed",
         "conn",
@@ -53,6 +56,8 @@ class Client:
         "early",
         "epoch",
         "fold",
+        "forwarding",
+        "going_on",
         "hold",
         "id",
         "in_ring",
@@ -95,10 +100,13 @@ class Client:
         self.sending: dict[bytes, list[SendOp]] = {}  # sender id → SENDs under way, in order
         self.backlog: deque[Op] = deque()
         self.in_ring = False
-        self.blocks: deque[bytes] = deque()
+        self.blocks: deque[bytes] = deque()  # sealed, not begun
+        self.batch: Batch | None = None  # a block whose commands are not all begun; it holds back the others
+        self.going_on = False
         self.hold = 0
         self.open_blocks = 0
         self._forwards: asyncio.Semaphore | None = None
+        self.forwarding = 0  # commands for other routers that wait for their turn
         self.paused = False
         self.closed = False
         self.draining = False
@@ -106,20 +114,25 @@ class Client:
 
     # What the transport tells.
 
-    def on_block(self, content: bytes) -> None:
-        if self.hold or self.blocks or self.open_blocks >= _OPEN_BLOCKS or self.out.full:
-            self.blocks.append(content)
-            self._pause()
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        scheduler = self.router.scheduler
+        if scheduler.last != self.id:
+            scheduler.heard(self.id)
+        if self.open_blocks or self.blocks or len(blocks) > 1 or self.hold or self.out.full:
+            self.blocks += blocks
+            if not self.going_on:
+                self._next()
         else:
-            self._block(content)
+            self._block(blocks[0])
 
     def on_writable(self) -> None:
         self.out.on_writable()
-        self._next_block()
+        self.go_on()
 
     def on_closed(self) -> None:
         self.closed = True
         self.blocks.clear()
+        self.batch = None
         self.sending.clear()
         self.router.gone(self)
 
@@ -129,30 +142,56 @@ class Client:
         """A command that held the connection back has been begun."""
         self.hold -= 1
         if self.blocks and not self.hold:
-            self.router.loop.call_soon(self._next_block)
+            self.go_on()
 
-    def _next_block(self) -> None:
-        while self.blocks and not self.hold and self.open_blocks < _OPEN_BLOCKS and not self.out.full:
+    def go_on(self) -> None:
+        """More of what came may be begun, in the loop's next turn: others have theirs first."""
+        if not self.going_on and (self.batch is not None or self.blocks):
+            self.going_on = True
+            self.router.loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        self.going_on = False
+        if self.batch is not None:
+            self._more()
+        alone = self.router.scheduler.alone
+        limit = _OPEN_ALONE if alone else _OPEN
+        turns = _OPEN_ALONE if alone else 1
+        while self.blocks and not self.hold and self.open_blocks < limit and not self.out.full:
+            if not turns:
+                self.go_on()
+                break
+            turns -= 1
             self._block(self.blocks.popleft())
-        if not self.blocks and self.paused and not (self.closed or self.draining):
+        if self.blocks:
+            self._pause()
+        elif self.paused and not (self.closed or self.draining):
             self.paused = False
             self.conn.resume_reading()
+
+    def _more(self) -> None:
+        assert self.batch is not None
+        if self.batch.more():
+            self.batch = None
+            self.release()
+        elif not (self.batch.waits or self.out.full):
+            self.go_on()
 
     def _pause(self) -> None:
         if not self.paused:
             self.paused = True
             self.conn.pause_reading()
 
-    def _block(self, content: bytes) -> None:
-        transmissions = decode_block(self.session, content)
+    def _block(self, block: bytes) -> None:
+        transmissions = decode_block(self.session, self.conn.open(block))
         self.open_blocks += 1
         if len(transmissions) == 1:
             self.begin(transmissions[0], self, 0)
             return
         self._count_batch(transmissions)
-        batch = Batch(self, len(transmissions))
-        for index, t in enumerate(transmissions):
-            self.begin(t, batch, index)
+        self.batch = Batch(self, transmissions)
+        self.hold += 1
+        self._more()
 
     def begin(self, t: ClientTransmission | TransmissionError, origin: Origin, index: int) -> None:
         if type(t) is TransmissionError:
@@ -187,7 +226,7 @@ class Client:
         t = op.t
         self.open_blocks -= 1
         if self.blocks and not self.hold:
-            self.router.loop.call_soon(self._next_block)
+            self.go_on()
         self.out.add(encode_server(self.session, t.corr_id, t.entity_id, reply))
 
     def answer_sub(self, op: Op, reply: bytes, sub: Sub, entry: Entry) -> None:
@@ -207,7 +246,7 @@ class Client:
     def block_done(self) -> None:
         self.open_blocks -= 1
         if self.blocks and not self.hold:
-            self.router.loop.call_soon(self._next_block)
+            self.go_on()
 
     def ntf_gen(self, ntf_id: bytes) -> int | None:
         """The generation under which this connection has a notifier."""
@@ -291,47 +330,3 @@ class Client:
         if not self.open_blocks and not self.blocks:
             self.out.flush_now()
             self.conn.close()
-
-
-class Batch:
-    """The commands of one block: answered together, in their order, the first message with up to four answers."""
-
-    __slots__ = ("client", "left", "messages", "replies", "session", "verifier")
-
-    def __init__(self, client: Client, count: int) -> None:
-        self.client = client
-        self.session = client.session
-        self.verifier = client.verifier
-        self.replies: list[bytes] = [b""] * count
-        self.left = count
-        self.messages: list[tuple[bytes, Sub, Entry]] = []
-
-    def put(self, index: int, corr_id: bytes, entity_id: bytes, reply: bytes) -> None:
-        self.replies[index] = encode_server(self.session, corr_id, entity_id, reply)
-        self._one_less()
-
-    def answer(self, op: Op, reply: bytes) -> None:
-        self.put(op.index, op.t.corr_id, op.t.entity_id, reply)
-
-    def answer_sub(self, op: Op, reply: bytes, sub: Sub, entry: Entry) -> None:
-        self.messages.append((op.t.entity_id, sub, entry))
-        self.put(op.index, op.t.corr_id, op.t.entity_id, reply)
-
-    def detach(self, op: Op) -> None:
-        self._one_less()
-
-    def _one_less(self) -> None:
-        self.left -= 1
-        if self.left:
-            return
-        client, messages = self.client, self.messages
-        replies = [reply for reply in self.replies if reply]
-        client.block_done()
-        if messages and len(replies) <= _SOKS_WITH_MESSAGE:
-            client.out.message_with(replies, *messages[0])
-            messages = messages[1:]
-        else:
-            for reply in replies:
-                client.out.add(reply)
-        for rcv_id, sub, entry in messages:
-            client.out.message(rcv_id, sub, entry)

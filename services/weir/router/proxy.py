@@ -29,6 +29,7 @@ from weir.wire.replies import ERR, PKEY, PRES, RRES, Reply
 from weir.wire.smp import encode_reply
 from weir.wire.versions import SENDING_PROXY, SMP_PROXIED_RANGE
 
+_WAITING = 2  # times as many as may be under way: then the client is not read from
 _VERSION = Proxy(ProxyBroker(BrokerTransport(TransportError.VERSION)))
 
 
@@ -37,7 +38,8 @@ def _broker(error: BrokerErrorType) -> ERR:
 
 
 class _ProxiedOp(Op):
-    """Answered on its own, whenever the relay has: other commands of the connection do not wait."""
+    """Answered on its own, whenever the relay has: other commands of the connection do not wait, unless so many of
+    these wait for their turn that they would fill the memory."""
 
     __slots__ = ()
 
@@ -50,13 +52,17 @@ class _ProxiedOp(Op):
         if refused is not None:
             self.fail(refused)
             return
-        self.origin.detach(self)
-        self.client.router.spawn(self._turn())
+        client = self.client
+        client.forwarding += 1
+        behind = client.forwarding > _WAITING * client.router.config.proxy.client_concurrency
+        if not behind:
+            self.origin.detach(self)
+        client.router.spawn(self._turn(behind))
 
     def _refused(self) -> ErrorType | None:
         return None
 
-    async def _turn(self) -> None:
+    async def _turn(self, behind: bool) -> None:
         """A counted number at once for each client; who waits too long is told."""
         client = self.client
         config = client.router.config.proxy
@@ -66,6 +72,10 @@ class _ProxiedOp(Op):
         except TimeoutError:
             self._push(_broker(BrokerErrorTag.TIMEOUT))
             return
+        finally:
+            client.forwarding -= 1
+            if behind:
+                self.origin.detach(self)
         try:
             self._push(await self.work())
         finally:

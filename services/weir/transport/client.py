@@ -5,12 +5,11 @@ import functools
 import os
 import socket
 import ssl
-from typing import cast
+from typing import Protocol, cast
 
 from weir.crypto.block import ChainKey, open_block, pad_block, seal_block
 from weir.crypto.boxes import unpad
 from weir.crypto.pem import key_to_pem
-from weir.transport.connection import Handler
 from weir.transport.handshake import ClientHandshake, ClientServiceSession, Opened, ServiceCredentials
 from weir.transport.socks import SocksProxy, dial
 from weir.transport.stream import TlsStream
@@ -30,6 +29,17 @@ class ConnectError(Exception):
     def __init__(self, error: BrokerErrorTag | TransportErrorType, detail: str = "") -> None:
         super().__init__(f"{error.value}{': ' + detail if detail else ''}")
         self.error = error
+
+
+class ClientHandler(Protocol):
+    """What a connection tells the client."""
+
+    def on_block(self, content: bytes) -> None: ...
+
+    def on_writable(self) -> None:
+        """As a router's."""
+
+    def on_closed(self) -> None: ...
 
 
 class ClientConnection(TlsStream):
@@ -70,7 +80,7 @@ class ClientConnection(TlsStream):
         self._peer_chain: tuple[bytes, ...] = ()
         self._replied = False
         self._early: list[bytes] = []
-        self._handler: Handler | None = None
+        self._handler: ClientHandler | None = None
         self._rcv_chain: ChainKey | None = None
         self._snd_chain: ChainKey | None = None
 
@@ -84,7 +94,7 @@ class ClientConnection(TlsStream):
         """This end's port; 0 once it is over."""
         return 0 if self._transport is None else cast(int, self._transport.get_extra_info("sockname")[1])
 
-    def attach(self, handler: Handler) -> None:
+    def attach(self, handler: ClientHandler) -> None:
         self._handler = handler
         early, self._early = self._early, []
         for block in early:

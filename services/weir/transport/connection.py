@@ -23,7 +23,8 @@ _UNREADABLE = b""
 class Handler(Protocol):
     """What a connection tells the router."""
 
-    def on_block(self, content: bytes) -> None: ...
+    def on_blocks(self, blocks: list[bytes]) -> None:
+        """What one read brought, still sealed: `Connection.open` each, in this order, when its turn has come."""
 
     def on_writable(self) -> None:
         """`buffered` fell under the low-water mark after it had been above the high one."""
@@ -83,6 +84,12 @@ class Connection(TlsStream):
         self._send_blocks(blocks)
         self.snd_active = monotonic()
 
+    def open(self, block: bytes) -> bytes:
+        """The content of the next block that came."""
+        chain = self._rcv_chain
+        content = unpad(block) if chain is None else open_block(chain, block)
+        return _UNREADABLE if content is None else content
+
     def limit_outgoing(self, high: int, low: int) -> None:
         if self._transport is not None:
             self._transport.set_write_buffer_limits(high, low)
@@ -120,17 +127,21 @@ class Connection(TlsStream):
         hello = state.hello(session_id(tls), peer_chain(tls), alpn=tls.selected_alpn_protocol() is not None)
         self._send_blocks([pad_block(hello)])
 
-    def _on_raw_block(self, block: bytes) -> None:
+    def _on_raw_blocks(self, blocks: list[bytes]) -> None:
         self.rcv_active = monotonic()
-        handler = self._handler
-        if handler is not None:
-            chain = self._rcv_chain
-            content = unpad(block) if chain is None else open_block(chain, block)
-            handler.on_block(_UNREADABLE if content is None else content)
-        elif self._early is not None:
-            self._early.append(block)
-        else:
-            self._on_client_hello(unpad(block))
+        if self._handler is not None:
+            self._handler.on_blocks(blocks)
+            return
+        for at, block in enumerate(blocks):
+            if self._handler is not None:
+                self._handler.on_blocks(blocks[at:])
+                return
+            if self._early is not None:
+                self._early.append(block)
+            else:
+                self._on_client_hello(unpad(block))
+            if self._closing:
+                return
 
     # The SMP handshake
 
@@ -157,9 +168,9 @@ class Connection(TlsStream):
         self._send_blocks([pad_block(reply)])
         early, self._early = self._early, None
         self._open(accepted)
-        for block in early or ():
-            self._on_raw_block(block)
         self.resume_reading()
+        if early:
+            self._on_raw_blocks(early)
 
     def _refuse(self, refused: Refused) -> None:
         if refused.told:

@@ -67,6 +67,13 @@ class TlsStream(asyncio.Protocol):
     def _on_raw_block(self, block: bytes) -> None:
         raise NotImplementedError
 
+    def _on_raw_blocks(self, blocks: list[bytes]) -> None:
+        """All that one read brought."""
+        for block in blocks:
+            self._on_raw_block(block)
+            if self._closing:
+                return
+
     def _on_tls_failure(self, error: ssl.SSLError) -> None:
         raise NotImplementedError
 
@@ -224,10 +231,8 @@ class TlsStream(asyncio.Protocol):
             self._flush()
         if ended:
             self._incoming.read()
-        for block in blocks:
-            self._on_raw_block(block)
-            if self._closing:
-                return
+        if blocks:
+            self._on_raw_blocks(blocks)
         if ended:
             self.close()
 

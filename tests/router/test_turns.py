@@ -1,0 +1,201 @@
+"""What one connection has under way, and so what another waits behind."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.router.fleet import Fleet, Peer, Queue, sok
+from tests.router.test_outgoing import until
+from tests.router.test_receiving import raw_blocks
+from weir.client.smp import Request
+from weir.crypto.block import pad_block
+from weir.router import scheduler
+from weir.router.connection import Client
+from weir.store.embedded import Embedded
+from weir.wire import commands as cmd
+from weir.wire.replies import MSG, OK
+from weir.wire.transmission import ServerTransmission
+from weir.wire.versions import VersionRange
+
+BODY = bytes(16000)
+PING = pad_block(b"\1\0\7\0\0\0PING")
+UNENCRYPTED = VersionRange(7, 10)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever was heard of is remembered for the whole test."""
+    monkeypatch.setattr(scheduler, "_ALONE", 3600.0)
+
+
+@contextmanager
+def stopped(redis: Embedded) -> Iterator[None]:
+    """Redis takes commands and answers nothing."""
+    os.kill(redis.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(redis.pid, signal.SIGCONT)
+
+
+async def connect(fleet: Fleet, **options: Any) -> tuple[Peer, Client]:
+    """A connection's two sides."""
+    peer = await fleet.client(0, **options)
+    await peer.smp.ping()
+    clients = fleet[0].router.clients
+    return peer, clients[max(clients)]
+
+
+def in_redis_hands(fleet: Fleet) -> int:
+    """Scripts and reads that are written and not answered; a body's SET goes with its script."""
+    muxes = set(fleet[0].store.muxes)
+    return sum(op[1].__name__ != "_ignore" for mux in muxes for op in mux._pending)
+
+
+async def sender(fleet: Fleet) -> tuple[Peer, Client, Queue]:
+    """A connection, with a queue whose credentials the edge has at hand."""
+    peer, client = await connect(fleet)
+    queue = await peer.new(subscribe=False, secure=True)
+    assert await peer.send(queue, b"1") == OK()
+    return peer, client, queue
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize(("alone", "under_way"), [(False, 2), (True, 8)])
+async def test_what_others_wait_behind(fleet: Fleet, redis: Embedded, alone: bool, under_way: int) -> None:
+    other, others_client, others_queue = await sender(fleet)
+    flooder, client, queue = await sender(fleet)
+    turns = fleet[0].router.scheduler
+    if alone:
+        turns._shared_until = 0.0
+        assert turns.alone
+    await fleet[0].store.ask(0, b"PING")
+    before = in_redis_hands(fleet)
+    with stopped(redis):
+        sent = [asyncio.create_task(flooder.send(queue, BODY)) for _ in range(30)]
+        await until(lambda: client.paused)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert client.open_blocks == under_way
+        assert in_redis_hands(fleet) - before == under_way
+        one = asyncio.create_task(other.send(others_queue, BODY))
+        await until(lambda: others_client.open_blocks == 1)
+        assert in_redis_hands(fleet) - before == under_way + 1
+        assert not turns.alone
+    assert await one == OK()
+    assert await asyncio.gather(*sent) == [OK()] * 30
+    assert not client.paused and client.open_blocks == 0
+
+
+@pytest.mark.usefixtures("shared")
+async def test_one_block_of_a_connection_in_a_turn(fleet: Fleet) -> None:
+    """However many one read brought, and although each is answered at once."""
+    _, client = await connect(fleet, versions=UNENCRYPTED)
+    _, other = await connect(fleet, versions=UNENCRYPTED)
+    other.on_blocks([PING])
+    await asyncio.sleep(0)
+    client.on_blocks([PING] * 12)
+    assert len(client.blocks) == 11
+    other.on_blocks([PING])
+    assert not other.blocks and other.out._items, "it is answered in the same turn"
+    turns = 0
+    while client.blocks:
+        left = len(client.blocks)
+        await asyncio.sleep(0)
+        assert left - len(client.blocks) <= 1
+        turns += 1
+    assert turns >= 11
+
+
+@pytest.mark.usefixtures("shared")
+async def test_a_few_commands_of_a_block(fleet: Fleet) -> None:
+    """A block of 100 SUBs has sixteen of them under way, whatever a SUB waits for."""
+    owner = await fleet.client(0)
+    r, client = await connect(fleet)
+    queues = [await owner.new(subscribe=False) for _ in range(100)]
+    most = 0
+    begin = Client.begin
+
+    def counting(self: Client, *args: object) -> None:
+        nonlocal most
+        begin(self, *args)  # type: ignore[arg-type]
+        if self is client and self.batch is not None:
+            most = max(most, self.batch._under_way)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "begin", counting)
+        replies = await r.smp.send_many([Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in queues])
+    assert replies == [sok(r)] * 100
+    assert most == 16
+    assert client.hold == 0 and client.open_blocks == 0 and client.batch is None
+
+
+@pytest.mark.usefixtures("shared")
+async def test_commands_that_are_answered_at_once_take_turns_too(fleet: Fleet) -> None:
+    _, client = await connect(fleet, versions=UNENCRYPTED)
+    client.on_blocks([pad_block(b"\xff" + b"\0\7\0\0\0PING" * 255)])
+    turns = 0
+    while client.open_blocks:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 255 // 16
+
+
+async def filled(fleet: Fleet, peer: Peer, count: int) -> list[Queue]:
+    """Queues with a message of full size each."""
+    queues = [await peer.new(subscribe=False) for _ in range(count)]
+    sends = [Request(cmd.SEND(False, BODY), queue.snd_id) for queue in queues]
+    assert await peer.smp.send_many(sends) == [OK()] * count
+    return queues
+
+
+async def test_large_answers_leave_before_the_last_and_in_order(fleet: Fleet) -> None:
+    peer = await fleet.client(0)
+    queues = await filled(fleet, peer, 60)
+    requests = [Request(cmd.GET(), queue.rcv_id, queue.rcv_key) for queue in queues]
+    replies: list[ServerTransmission] = []
+    for block in await raw_blocks(peer, requests, 60):
+        replies += block  # type: ignore[arg-type]
+    assert [reply.entity_id for reply in replies] == [request.entity_id for request in requests]
+    assert all(isinstance(reply.reply, MSG) for reply in replies)
+
+
+@pytest.mark.usefixtures("shared")
+async def test_large_answers_to_a_client_that_does_not_read(fleet: Fleet) -> None:
+    """Blocks of 16 KB that ask for 1.6 MB each: what waits for the client stays bounded."""
+    peer, client = await connect(fleet)
+    queues = await filled(fleet, peer, 100)
+    peer.smp.connection.pause_reading()
+    requests = [Request(cmd.GET(), queue.rcv_id, queue.rcv_key) for queue in queues] * 5
+    asked = asyncio.create_task(peer.smp.send_many(requests))
+    # Nothing more is begun while there is no room.
+    await until(lambda: client.out.full and client.batch is not None and client.batch._under_way == 0)
+    batch = client.batch
+    assert batch is not None
+    assert client.out.pending_bytes + batch._bytes < fleet.config.transport.outgoing_bytes + 24 * 16384
+    peer.read_again()
+    assert all(isinstance(reply, MSG) for reply in await asked)
+    assert client.batch is None and client.hold == 0 and not client.paused
+
+
+@pytest.mark.usefixtures("shared")
+async def test_a_client_that_leaves_before_its_block_is_begun(fleet: Fleet, redis: Embedded) -> None:
+    owner = await fleet.client(0)
+    r, client = await connect(fleet)
+    queues = [await owner.new() for _ in range(100)]
+    with stopped(redis):
+        for queue in queues:
+            r.smp.submit(cmd.SUB(), queue.rcv_id, queue.rcv_key, lambda _: None)
+        r.smp.flush()
+        await until(lambda: client.batch is not None)
+        r.smp.connection.abort()
+        await until(lambda: client.closed)
+    await until(lambda: not fleet[0].router._tasks)
+    await owner.smp.ping()
+    ended = owner.smp.events.qsize()
+    assert ended <= 16, "what was not begun displaces nobody"
