@@ -14,16 +14,17 @@ import uvloop
 
 from weir.client.smp import ClientError, Request, SmpClient
 from weir.crypto.keys import KeyPair, generate
-from weir.wire.commands import NEW, PING, SEND, SUB, MessagingReq
+from weir.wire.commands import GET, NEW, PING, SEND, SUB, MessagingReq
 from weir.wire.replies import IDS
 
 _OUTSTANDING = 64
 _BODY = bytes(16000)
 
 
-async def new_queue(client: SmpClient) -> tuple[IDS, KeyPair]:
+async def new_queue(client: SmpClient, *, subscribe: bool = True) -> tuple[IDS, KeyPair]:
     key = generate("x25519")
-    reply = await client.send(NEW(key.spki, generate("x25519").public, queue_req=MessagingReq()), b"", key)
+    command = NEW(key.spki, generate("x25519").public, subscribe=subscribe, queue_req=MessagingReq())
+    reply = await client.send(command, b"", key)
     assert isinstance(reply, IDS), reply
     return reply, key
 
@@ -79,7 +80,85 @@ async def subscribes(address: str) -> None:
         await session.close()
 
 
-KINDS = {"never reads": never_reads, "floods": floods, "subscribes": subscribes}
+async def pings(address: str) -> None:
+    """Full blocks of commands that the edge answers by itself."""
+    client = await SmpClient.connect(address)
+    print("ready", flush=True)
+    await _blocks(client, [Request(PING())] * 255)
+
+
+async def forges(address: str) -> None:
+    """Full blocks of SUBs by somebody who does not have the queues' keys: each is looked up and verified twice."""
+    client = await SmpClient.connect(address)
+    queues = [await new_queue(client) for _ in range(100)]
+    key = generate("x25519")
+    print("ready", flush=True)
+    await _blocks(client, [Request(SUB(), ids.rcv_id, key) for ids, _ in queues])
+
+
+async def gets(address: str) -> None:
+    """Full blocks of GETs, each of which brings 16 KB."""
+    client = await SmpClient.connect(address)
+    queues = [await new_queue(client, subscribe=False) for _ in range(100)]
+    await client.send_many([Request(SEND(False, _BODY), ids.snd_id) for ids, _ in queues])
+    print("ready", flush=True)
+    await _blocks(client, [Request(GET(), ids.rcv_id, key) for ids, key in queues], 2)
+
+
+async def creates(address: str) -> None:
+    """Queues without end."""
+    client = await SmpClient.connect(address)
+    print("ready", flush=True)
+
+    async def create() -> None:
+        while True:
+            await new_queue(client)
+
+    await asyncio.gather(*(create() for _ in range(_OUTSTANDING)))
+
+
+async def talks_nonsense(address: str) -> None:
+    """Blocks that cannot be read."""
+    client = await SmpClient.connect(address)
+    print("ready", flush=True)
+    while not client.closed.is_set():
+        client.connection.send_contents([_BODY] * 8)
+        for _ in range(8):
+            await client.events.get()
+
+
+async def dribbles(address: str) -> None:
+    """Records that arrive byte by byte, and are nothing once they are whole."""
+    print("ready", flush=True)
+    while True:
+        client = await SmpClient.connect(address)
+        transport = client.connection._transport
+        assert transport is not None
+        transport.write(b"\x17\x03\x03\x40\x10")
+        while not client.closed.is_set():
+            transport.write(b"\0")
+            await asyncio.sleep(0)
+
+
+async def _blocks(client: SmpClient, requests: list[Request], at_once: int = 4) -> None:
+    async def ask() -> None:
+        while True:
+            await client.send_many(requests)
+
+    await asyncio.gather(*(ask() for _ in range(at_once)))
+
+
+KINDS = {
+    "never reads": never_reads,
+    "floods": floods,
+    "subscribes": subscribes,
+    "pings": pings,
+    "forges": forges,
+    "gets": gets,
+    "creates": creates,
+    "talks nonsense": talks_nonsense,
+    "dribbles": dribbles,
+}
 
 
 async def main(kind: str, address: str) -> None:
