@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -53,6 +54,7 @@ def run(config: RouterConfig, ready_fd: int | None) -> int:
     from weir.telemetry.setup import configure_logging
 
     def on_ready(edge: EdgeView) -> None:
+        _collect_less()
         if ready_fd is not None:
             _report(ready_fd, {"ready": True, "edge": edge.edge_id})
 
@@ -63,6 +65,13 @@ def run(config: RouterConfig, ready_fd: int | None) -> int:
         raise Fail(str(error)) from None
     except OSError as error:
         raise os_error(error.filename or _where(error) or "cannot start", error) from None
+
+
+def _collect_less() -> None:
+    """An edge's objects are freed by their counts. Looking for cycles among a block's commands, and among all that was
+    imported, cost 7 % of an edge's time."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _where(error: OSError) -> str:
