@@ -19,9 +19,9 @@ from weir.store.resp import command
 from weir.store.stats import Stats
 from weir.store.subscriptions import Subscriptions
 from weir.store.sweeper import Sweeper
-from weir.store.url import parse
+from weir.store.url import RedisUrl, parse
 
-_TRY_AGAIN = 0.5
+_TRY_AGAIN, _TRY_LIMIT = 0.5, 5.0  # seconds
 _CLAIMS = ("sub", "nsub", "claim", "takeover")  # scripts that make a connection an owner
 
 
@@ -47,38 +47,24 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
         url = parse(config.url)
         if config.password:
             url = replace(url, password=config.password)
-        where = topology.make(url, deadline=config.deadline)
+        where: topology.Topology | None = None
         try:
-            async with asyncio.timeout(config.connect_timeout) as limit:
-                await cls._reach(where, limit.when() if edge else None)
-                where.durability = await choose(config, where)
-                await where.open()
+            where = await _reach(config, url, config.connect_timeout if edge else 0.0)
             store = cls(config, where)
             await store._check_placement()
             if edge:
                 await store.leases.start()
                 await store._listener.start()
                 store._schedule_poll()
-        except OSError as error:
-            await where.close()
-            raise StoreError(
-                f"Redis at {', '.join(map(str, url.nodes))} cannot be reached: {str(error) or 'no answer'}"
-            ) from error
-        except BaseException:
-            await where.close()
+        except BaseException as error:
+            if where is not None:
+                await where.close()
+            if isinstance(error, OSError):
+                raise StoreError(
+                    f"Redis at {', '.join(map(str, url.nodes))} cannot be reached: {str(error) or 'no answer'}"
+                ) from error
             raise
         return store
-
-    @staticmethod
-    async def _reach(where: topology.Topology, patience: float | None) -> None:
-        """An edge's Redis may start later than the edge, and waits for nobody: it is tried again until then."""
-        while True:
-            try:
-                return await where.probe()
-            except OSError:
-                if patience is None or asyncio.get_running_loop().time() + _TRY_AGAIN > patience:
-                    raise
-            await asyncio.sleep(_TRY_AGAIN)
 
     async def close(self) -> None:
         """Gives up the leases; call it after the connections are released."""
@@ -173,3 +159,23 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
 
 
 __all__ = ["Core", "Store", "StoreConfig", "StoreError"]
+
+
+async def _reach(config: StoreConfig, url: RedisUrl, patience: float) -> topology.Topology:
+    """Opens the way to Redis. It may start later than an edge, or move while an edge looks for it: each try is short, and
+    made again for so long."""
+    now = asyncio.get_running_loop().time
+    end = now() + patience
+    while True:
+        where = topology.make(url, deadline=config.deadline)
+        try:
+            async with asyncio.timeout(min(config.connect_timeout, _TRY_LIMIT)):
+                await where.probe()
+                where.durability = await choose(config, where)
+                await where.open()
+            return where
+        except BaseException as error:
+            await where.close()
+            if not isinstance(error, OSError) or now() + _TRY_AGAIN > end:
+                raise
+        await asyncio.sleep(_TRY_AGAIN)
