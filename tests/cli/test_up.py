@@ -192,9 +192,9 @@ def test_a_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_a_redis_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("127.0.0.1", 0))  # held, and never listening: nobody else comes to answer there meanwhile
         url = f"redis://:secret@127.0.0.1:{free.getsockname()[1]}"
-    said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0", "--redis", url))
+        said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0", "--redis", url))
     assert said.startswith("weir up: Redis at 127.0.0.1:")
     assert "secret" not in said
 

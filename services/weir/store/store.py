@@ -158,12 +158,9 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
             raise StoreError("the placement key is not the one this Redis was filled with")
 
 
-__all__ = ["Core", "Store", "StoreConfig", "StoreError"]
-
-
 async def _reach(config: StoreConfig, url: RedisUrl, patience: float) -> topology.Topology:
-    """Opens the way to Redis. It may start later than an edge, or move while an edge looks for it: each try is short, and
-    made again for so long."""
+    """Opens the way to Redis. It may start later than an edge, or move while an edge looks for it: each try is short,
+    and made again for so long."""
     now = asyncio.get_running_loop().time
     end = now() + patience
     while True:
@@ -179,3 +176,6 @@ async def _reach(config: StoreConfig, url: RedisUrl, patience: float) -> topolog
             if not isinstance(error, OSError) or now() + _TRY_AGAIN > end:
                 raise
         await asyncio.sleep(_TRY_AGAIN)
+
+
+__all__ = ["Core", "Store", "StoreConfig", "StoreError"]
