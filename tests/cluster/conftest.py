@@ -19,6 +19,7 @@ from tests.cluster.operator_process import OperatorProcess
 
 IMAGE = "localhost/weir:dev"
 PAUSE = "localhost/pause:1"
+PATIENT = ("--lease-seconds=15",)  # nobody starts these again when a busy API server lets their Lease run out
 RESTRICTED = {
     "pod-security.kubernetes.io/enforce": "restricted",
     "pod-security.kubernetes.io/enforce-version": "latest",
@@ -133,7 +134,7 @@ def namespace(request: pytest.FixtureRequest, kube: Kube) -> Iterator[str]:
 def operator(cluster: Cluster, namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
     """An operator for that namespace."""
     directory = tmp_path_factory.mktemp("operator")
-    with OperatorProcess(cluster, directory, image=PAUSE, namespace=namespace) as process:
+    with OperatorProcess(cluster, directory, image=PAUSE, namespace=namespace, options=PATIENT) as process:
         yield process.wait_working()
 
 
@@ -143,7 +144,7 @@ def real_operator(
 ) -> Iterator[OperatorProcess]:
     """The same, whose children run the real image."""
     directory = tmp_path_factory.mktemp("operator")
-    with OperatorProcess(cluster, directory, image=image, namespace=namespace) as process:
+    with OperatorProcess(cluster, directory, image=image, namespace=namespace, options=PATIENT) as process:
         yield process.wait_working()
 
 
