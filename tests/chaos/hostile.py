@@ -14,8 +14,9 @@ import uvloop
 
 from weir.client.smp import ClientError, Request, SmpClient
 from weir.crypto.keys import KeyPair, generate
-from weir.wire.commands import GET, NEW, PING, SEND, SUB, MessagingReq
-from weir.wire.replies import IDS
+from weir.wire.address import SmpAddress
+from weir.wire.commands import GET, NEW, PFWD, PING, PRXY, SEND, SUB, MessagingReq
+from weir.wire.replies import IDS, PKEY
 
 _OUTSTANDING = 64
 _BODY = bytes(16000)
@@ -140,6 +141,35 @@ async def dribbles(address: str) -> None:
             await asyncio.sleep(0)
 
 
+async def reconnects(address: str) -> None:
+    """Connections without end, sixteen at a time: each costs the edge a handshake."""
+    print("ready", flush=True)
+
+    async def connect() -> None:
+        while True:
+            client = await SmpClient.connect(address)
+            client.connection.abort()
+
+    await asyncio.gather(*(connect() for _ in range(16)))
+
+
+async def forwards(address: str) -> None:
+    """Commands for a relay, which is the same router: it has both ends of each, and cannot open what is inside."""
+    client = await SmpClient.connect(address)
+    relay = SmpAddress.parse(address)
+    assert relay is not None
+    session = await client.send(PRXY(relay.server_host, None))
+    assert isinstance(session, PKEY), session
+    command = PFWD(session.versions.max, generate("x25519").public, bytes(16242))
+    print("ready", flush=True)
+
+    async def forward() -> None:
+        while True:
+            await client.send(command, session.session_id)
+
+    await asyncio.gather(*(forward() for _ in range(_OUTSTANDING)))
+
+
 async def _blocks(client: SmpClient, requests: list[Request], at_once: int = 4) -> None:
     async def ask() -> None:
         while True:
@@ -158,6 +188,8 @@ KINDS = {
     "creates": creates,
     "talks nonsense": talks_nonsense,
     "dribbles": dribbles,
+    "reconnects": reconnects,
+    "forwards": forwards,
 }
 
 

@@ -27,7 +27,8 @@ BAR = 2.0  # what the router is held to on a quiet machine; printed (-s), since 
 async def edges(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[EdgeProcess]]:
     """Two routers that share nothing but the machine, each with a Redis of its own."""
     servers = [start_server(), start_server()]
-    started = [EdgeProcess(Deployment(tmp_path_factory.mktemp("edge"), server.url)) for server in servers]
+    settings = {"WEIR_PROXY_ALLOW_LOCAL_RELAYS": "on"}
+    started = [EdgeProcess(Deployment(tmp_path_factory.mktemp("edge"), server.url, settings)) for server in servers]
     for process in started:
         await process.start()
     yield started

@@ -5,6 +5,9 @@ from collections import deque
 from time import perf_counter
 from typing import Any
 
+import pytest
+
+from weir.router import scheduler as scheduling
 from weir.router.scheduler import Scheduler
 
 
@@ -22,6 +25,7 @@ class FakeClient:
         self.backlog: deque[Any] = deque()
         self.in_ring = False
         self.closed = False
+        self.rested_at = 0.0
         self.conn = FakeConnection()
 
 
@@ -100,3 +104,46 @@ async def test_who_is_alone() -> None:
     assert not scheduler.alone
     scheduler._shared_until = asyncio.get_running_loop().time()
     assert scheduler.alone and scheduler.last == 1
+
+
+async def test_rest_is_as_long_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little debts are let go, and time without work is no credit."""
+    now = 100.0
+    monkeypatch.setattr(scheduling, "perf_counter", lambda: now)
+    scheduler, client = Scheduler(asyncio.get_running_loop()), FakeClient()
+    scheduler.heard(1)
+
+    def works(seconds: float) -> float:
+        nonlocal now
+        began, now = now, now + seconds
+        scheduler.worked(client, began, now)  # type: ignore[arg-type]
+        return scheduler.rest(client)  # type: ignore[arg-type]
+
+    assert works(0.0004) == 0.0
+    assert works(0.0004) == 0.0
+    assert works(0.0004) == pytest.approx(0.0012)
+    assert works(0.0028) == pytest.approx(0.004), "what it was given before it rested counts, too"
+    now += 0.004
+    assert scheduler.rest(client) == 0.0  # type: ignore[arg-type]
+    now += 60
+    assert works(0.0050) == pytest.approx(0.005)
+
+
+async def test_whoever_is_alone_need_not_rest() -> None:
+    scheduler, client = Scheduler(asyncio.get_running_loop()), FakeClient()
+    began = perf_counter()
+    scheduler.worked(client, began, began + 3600)  # type: ignore[arg-type]
+    assert scheduler.rest(client) == 0.0  # type: ignore[arg-type]
+    scheduler.heard(1)
+    assert scheduler.rest(client) > 3500  # type: ignore[arg-type]
+
+
+async def test_operations_are_work() -> None:
+    scheduler = Scheduler(asyncio.get_running_loop())
+    client, idle, log = FakeClient(), FakeClient(), list[str]()
+    for _ in range(20):
+        scheduler.add(client, Work("work", log, cost=0.0005))  # type: ignore[arg-type]
+    began = perf_counter()
+    await done(client)
+    assert client.rested_at - began >= 20 * 0.0005 * 2
+    assert idle.rested_at == 0.0

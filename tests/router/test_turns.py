@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from weir.wire.versions import VersionRange
 
 BODY = bytes(16000)
 PING = pad_block(b"\1\0\7\0\0\0PING")
+PINGS = pad_block(b"\xff" + b"\0\7\0\0\0PING" * 255)
 UNENCRYPTED = VersionRange(7, 10)
 
 
@@ -31,6 +33,20 @@ UNENCRYPTED = VersionRange(7, 10)
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever was heard of is remembered for the whole test."""
     monkeypatch.setattr(scheduler, "_ALONE", 3600.0)
+
+
+class Timers:
+    """A loop whose timers are rung by hand."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, timers: list[tuple[float, Callable[[], None]]]) -> None:
+        self._loop = loop
+        self._timers = timers
+
+    def call_later(self, seconds: float, ring: Callable[[], None]) -> None:
+        self._timers.append((seconds, ring))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
 
 
 @contextmanager
@@ -138,12 +154,51 @@ async def test_a_few_commands_of_a_block(fleet: Fleet) -> None:
 @pytest.mark.usefixtures("shared")
 async def test_commands_that_are_answered_at_once_take_turns_too(fleet: Fleet) -> None:
     _, client = await connect(fleet, versions=UNENCRYPTED)
-    client.on_blocks([pad_block(b"\xff" + b"\0\7\0\0\0PING" * 255)])
+    client.on_blocks([PINGS])
     turns = 0
     while client.open_blocks:
         await asyncio.sleep(0)
         turns += 1
     assert turns >= 255 // 16
+
+
+@pytest.mark.usefixtures("shared")
+async def test_a_connection_that_works_without_end_rests(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read from meanwhile, others are served, and then it goes on where it was."""
+    _, client = await connect(fleet, versions=UNENCRYPTED)
+    _, other = await connect(fleet, versions=UNENCRYPTED)
+    loop = fleet[0].router.loop
+    timers: list[tuple[float, Callable[[], None]]] = []
+    other.on_blocks([PING])
+    fleet[0].router.scheduler.worked(client, perf_counter(), perf_counter() + 30)
+    with monkeypatch.context() as patch:
+        patch.setattr(client.router, "loop", Timers(loop, timers))
+        client.on_blocks([PING, PINGS])
+        client.on_blocks([PING])
+        for _ in range(100):
+            await asyncio.sleep(0)
+    [(seconds, go_on)] = timers
+    assert 29 < seconds <= 60
+    assert client.paused and len(client.blocks) == 3 and client.open_blocks == 0
+    other.on_blocks([PING])
+    assert not other.blocks and other.out._items
+    client.rested_at = 0.0
+    go_on()
+    await until(lambda: not client.open_blocks and not client.blocks)
+    assert not client.paused and not client.resting
+
+
+@pytest.mark.usefixtures("shared")
+async def test_what_a_connection_has_done_is_counted(fleet: Fleet) -> None:
+    """Reading and answering its blocks, and sending what they bring; one command at a time is no burden."""
+    _, client = await connect(fleet, versions=UNENCRYPTED)
+    _, other = await connect(fleet, versions=UNENCRYPTED)
+    began = perf_counter()
+    client.on_blocks([PINGS] * 4)
+    await until(lambda: not client.open_blocks and not client.blocks)
+    assert client.rested_at > began
+    other.on_blocks([PING])
+    assert other.rested_at == 0.0
 
 
 async def filled(fleet: Fleet, peer: Peer, count: int) -> list[Queue]:

@@ -13,7 +13,9 @@ from weir.crypto.certificates import fingerprint, make_self_signed
 from weir.crypto.identity import init_identity, renew_online
 from weir.crypto.keys import generate
 from weir.transport.client import ConnectError
+from weir.transport.connection import Connection
 from weir.transport.handshake import ServiceCredentials
+from weir.transport.handshakes import Handshakes
 from weir.wire.commands import PING, ServiceRole
 from weir.wire.errors import BrokerErrorTag
 from weir.wire.handshake import ClientHello, encode_client_hello
@@ -140,6 +142,37 @@ async def test_half_open_flood_is_bounded_and_honest_clients_pass(start: Start) 
         await client.ping()
     await flood[0].closed.wait()
     assert not flood[-1].closed.is_set()
+
+
+async def test_half_open_clients_that_wait_for_their_turn_are_not_crowded_out(start: Start) -> None:
+    """A storm of honest clients: who has spoken stays, who comes when there is no room is turned away."""
+    router = await start(half_open=8)
+    silent = await tcp(router)
+    held: list[Callable[[], None]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Handshakes, "add", lambda _, step: held.append(step))
+        clients = [asyncio.create_task(SmpClient.connect(router.address)) for _ in range(8)]
+        await until(lambda: len(held) == 8)
+        await silent.closed.wait()
+        late = await tcp(router)
+        await late.closed.wait()
+    assert router.listener.half_open == 8 and router.listener.stats.crowded_out == 2
+    for step in held:
+        router.listener.handshakes.add(step)
+    for client in await asyncio.gather(*clients):
+        await client.ping()
+        await client.close()
+
+
+async def test_a_mistake_in_a_handshake_ends_one_client(start: Start) -> None:
+    router = await start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "_on_established", lambda *_: 1 / 0)
+        with pytest.raises(ConnectError):
+            await SmpClient.connect(router.address)
+    async with await SmpClient.connect(router.address) as client:
+        await client.ping()
+    assert router.listener.half_open == 0
 
 
 async def test_half_open_clients_have_no_tls_session_before_they_speak(start: Start) -> None:

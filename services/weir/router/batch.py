@@ -1,7 +1,7 @@
 """The commands of one block: a few under way at a time, answered in their order, together where that is little.
 
-A block holds up to 255 commands, each of which may bring a message of 16 KB. Begun all at once, they would stand in
-front of every other connection's at this edge and at Redis, and their answers would wait here whole.
+A block holds up to 255 commands, each of which may bring a message of 16 KB. Read and begun all at once, they would
+stand in front of every other connection's at this edge and at Redis, and their answers would wait here whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from weir.router.op import Op
 from weir.router.subscriptions import Sub
 from weir.store.records import Entry
-from weir.wire.transmission import ClientTransmission, TransmissionError, encode_server
+from weir.wire import commands as cmd
+from weir.wire.transmission import ClientTransmission, decode_client, encode_server
 
 if TYPE_CHECKING:
     from weir.router.connection import Client
@@ -22,6 +23,8 @@ _UNDER_WAY = 16
 _TOGETHER = 16384  # bytes of answers above which they leave before the rest is answered
 _HELD = 4 * _TOGETHER  # bytes of answers, behind one that is missing, above which no more are begun
 _SOKS_WITH_MESSAGE = 4
+# Blocks that hold nothing but this are counted.
+_STATS = {cmd.SUB: "qSubAllB", cmd.DEL: "qDeletedAllB", cmd.NDEL: "ntfDeletedB", cmd.NSUB: "ntfSubB"}
 
 
 class Batch:
@@ -31,42 +34,59 @@ class Batch:
         "_begun",
         "_bytes",
         "_client",
+        "_content",
+        "_kinds",
         "_left",
         "_limit",
         "_messages",
         "_replies",
         "_sent",
-        "_t",
+        "_spans",
         "session",
         "verifier",
     )
 
-    def __init__(self, client: Client, transmissions: list[ClientTransmission | TransmissionError]) -> None:
+    def __init__(self, client: Client, content: bytes, spans: list[tuple[int, int]]) -> None:
         self._client = client
         self.session = client.session
         self.verifier = client.verifier
-        self._t = transmissions
-        self._replies: list[bytes | None] = [None] * len(transmissions)
+        self._content = content
+        self._spans = spans
+        self._kinds: set[type[cmd.Command]] = set()
+        self._replies: list[bytes | None] = [None] * len(spans)
         self._begun = self._sent = 0
-        self._left = len(transmissions)
+        self._left = len(spans)
         self._bytes = 0
         self._messages: list[tuple[bytes, Sub, Entry]] = []
 
     def more(self) -> bool:
         """Begin the next commands, as far as this turn may; whether all are begun."""
-        client, transmissions = self._client, self._t
-        count = len(transmissions)
+        client, content, spans = self._client, self._content, self._spans
+        count = len(spans)
         self._limit = limit = _UNDER_WAY_ALONE if client.router.scheduler.alone else _UNDER_WAY
         end = min(count, self._begun + limit)
         while self._begun < end and self._under_way < limit and self._bytes < _HELD and not client.out.full:
             index = self._begun
             self._begun += 1
-            client.begin(transmissions[index], self, index)
-        return self._begun == count
+            t = decode_client(self.session, content, *spans[index])
+            if type(t) is ClientTransmission:
+                self._kinds.add(type(t.command))
+            client.begin(t, self, index)
+        if self._begun < count:
+            return False
+        self._count()
+        return True
+
+    def _count(self) -> None:
+        if len(self._kinds) == 1:
+            name = _STATS.get(next(iter(self._kinds)))
+            if name is not None:
+                stats = self._client.router.stats
+                setattr(stats, name, getattr(stats, name) + 1)
 
     @property
     def _under_way(self) -> int:
-        return self._begun + self._left - len(self._t)
+        return self._begun + self._left - len(self._spans)
 
     @property
     def waits(self) -> bool:
@@ -98,7 +118,7 @@ class Batch:
             return
         if self._bytes > _TOGETHER:
             self._leave()
-        if self._begun < len(self._t) and self._under_way <= self._limit // 2:  # several at once cost less each
+        if self._begun < len(self._spans) and self._under_way <= self._limit // 2:  # several at once cost less each
             self._client.go_on()
 
     def _leave(self) -> None:

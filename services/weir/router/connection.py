@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from weir.router.batch import Batch
@@ -25,7 +26,7 @@ from weir.wire import commands as cmd
 from weir.wire.errors import Name, NameErrorTag
 from weir.wire.replies import SOK
 from weir.wire.smp import encode_reply
-from weir.wire.transmission import ClientTransmission, TransmissionError, decode_block, encode_server
+from weir.wire.transmission import ClientTransmission, TransmissionError, block_spans, decode_client, encode_server
 
 if TYPE_CHECKING:
     from weir.router.router import Router
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 # Blocks of one client that are begun and not answered: what others wait behind at this edge and at Redis.
 _OPEN_ALONE = 8  # fewer cost more each: an edge puts what a turn began into one write to Redis
 _OPEN = 2  # one more than is being worked on
-_BATCH_STATS = {cmd.SUB: "qSubAllB", cmd.DEL: "qDeletedAllB", cmd.NDEL: "ntfDeletedB", cmd.NSUB: "ntfSubB"}
 _TRACED_BY_THEMSELVES = frozenset((cmd.SEND, cmd.ACK, cmd.SUBS, cmd.NSUBS))
 _PONG = b"PONG"
 _NO_RESOLVER = Name(NameErrorTag.NO_RESOLVER)  # names are a later version's; older clients may ask all the same
@@ -66,6 +66,8 @@ class Client:
         "open_blocks",
         "out",
         "paused",
+        "rested_at",
+        "resting",
         "router",
         "sending",
         "service",
@@ -103,6 +105,8 @@ class Client:
         self.blocks: deque[bytes] = deque()  # sealed, not begun
         self.batch: Batch | None = None  # a block whose commands are not all begun; it holds back the others
         self.going_on = False
+        self.resting = False
+        self.rested_at = 0.0  # when it has rested from what it has had done, see Scheduler
         self.hold = 0
         self.open_blocks = 0
         self._forwards: asyncio.Semaphore | None = None
@@ -120,7 +124,9 @@ class Client:
             scheduler.heard(self.id)
         if self.open_blocks or self.blocks or len(blocks) > 1 or self.hold or self.out.full:
             self.blocks += blocks
-            if not self.going_on:
+            if scheduler.rest(self):
+                self.go_on()
+            elif not self.going_on:
                 self._next()
         else:
             self._block(blocks[0])
@@ -145,13 +151,21 @@ class Client:
             self.go_on()
 
     def go_on(self) -> None:
-        """More of what came may be begun, in the loop's next turn: others have theirs first."""
-        if not self.going_on and (self.batch is not None or self.blocks):
-            self.going_on = True
+        """More of what came may be begun, in the loop's next turn, or after a rest: others have theirs first."""
+        if self.going_on or (self.batch is None and not self.blocks):
+            return
+        self.going_on = True
+        rest = self.router.scheduler.rest(self)
+        if rest:
+            self.resting = True
+            self._pause()
+            self.router.loop.call_later(rest, self._next)
+        else:
             self.router.loop.call_soon(self._next)
 
     def _next(self) -> None:
-        self.going_on = False
+        began = perf_counter()
+        self.going_on = self.resting = False
         if self.batch is not None:
             self._more()
         alone = self.router.scheduler.alone
@@ -165,9 +179,10 @@ class Client:
             self._block(self.blocks.popleft())
         if self.blocks:
             self._pause()
-        elif self.paused and not (self.closed or self.draining):
+        elif self.paused and not (self.resting or self.closed or self.draining):
             self.paused = False
             self.conn.resume_reading()
+        self.router.scheduler.worked(self, began, perf_counter())
 
     def _more(self) -> None:
         assert self.batch is not None
@@ -183,13 +198,13 @@ class Client:
             self.conn.pause_reading()
 
     def _block(self, block: bytes) -> None:
-        transmissions = decode_block(self.session, self.conn.open(block))
+        content = self.conn.open(block)
+        spans = block_spans(content)
         self.open_blocks += 1
-        if len(transmissions) == 1:
-            self.begin(transmissions[0], self, 0)
+        if len(spans) == 1:
+            self.begin(decode_client(self.session, content, *spans[0]), self, 0)
             return
-        self._count_batch(transmissions)
-        self.batch = Batch(self, transmissions)
+        self.batch = Batch(self, content, spans)
         self.hold += 1
         self._more()
 
@@ -207,14 +222,6 @@ class Client:
             if self.trace and self.router.tracer is not None and kind not in _TRACED_BY_THEMSELVES:
                 origin = TracedOrigin(origin, self.router.tracer, t)
             OPS[kind](self, origin, t, index).begin()
-
-    def _count_batch(self, transmissions: list[ClientTransmission | TransmissionError]) -> None:
-        kinds = {type(t.command) for t in transmissions if type(t) is ClientTransmission}
-        if len(kinds) == 1:
-            name = _BATCH_STATS.get(kinds.pop())
-            if name is not None:
-                stats = self.router.stats
-                setattr(stats, name, getattr(stats, name) + 1)
 
     # Answers out: this is the origin of commands that come alone in their block.
 

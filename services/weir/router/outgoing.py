@@ -24,10 +24,10 @@ _RETRY = 1.0  # seconds until a body that Redis did not give is asked for again
 
 
 class Outgoing:
-    __slots__ = ("_bytes", "_client", "_events", "_fetching", "_items", "_marked", "full", "waiting")
+    __slots__ = ("_bytes", "_events", "_fetching", "_items", "_marked", "client", "full", "waiting")
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
         self._items: list[bytes] = []
         self._bytes = 0
         self._marked = False
@@ -44,14 +44,14 @@ class Outgoing:
         self._bytes += len(transmission)
         if not self._marked:
             self._marked = True
-            self._client.router.mark(self)
+            self.client.router.mark(self)
 
     def event(self, entity_id: bytes, reply: bytes) -> None:
         """END, DELD and the like: delayed, as ids, while the client does not read; nobody else waits for that."""
         if self.full:
             self._events.append((entity_id, reply))
         else:
-            self._client.push(b"", entity_id, reply)
+            self.client.push(b"", entity_id, reply)
 
     def message(self, rcv_id: bytes, sub: Sub, entry: Entry) -> None:
         """A message to fetch and send when there is room."""
@@ -61,7 +61,7 @@ class Outgoing:
     def message_with(self, answers: list[bytes], rcv_id: bytes, sub: Sub, entry: Entry) -> None:
         """Answers that leave together with a message."""
         self._fetching += 1
-        self._client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry, answers).got)
+        self.client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry, answers).got)
 
     def body(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
         """A message that is at hand already: sent when there is room, else only its id is kept."""
@@ -72,7 +72,7 @@ class Outgoing:
 
     def send(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
         sub.sent = int(time())
-        client = self._client
+        client = self.client
         self.add(encode_msg(client.session, b"", rcv_id, entry.msg_id, body))
         if client.router.tracer is not None:
             trace_message(client, rcv_id, sub, entry)
@@ -82,22 +82,22 @@ class Outgoing:
     def forget(self, rcv_id: bytes) -> None:
         """The queue's message is not this client's any more."""
         self.waiting.pop(rcv_id, None)
-        if self._client.fold is not None:
-            self._client.fold.sent(rcv_id)
+        if self.client.fold is not None:
+            self.client.fold.sent(rcv_id)
 
     # Room.
 
     def room(self) -> bool:
-        used = self._client.conn.buffered + self._bytes + self._fetching * _MESSAGE
-        return used <= self._client.router.outgoing_bytes
+        used = self.client.conn.buffered + self._bytes + self._fetching * _MESSAGE
+        return used <= self.client.router.outgoing_bytes
 
     @property
     def pending_bytes(self) -> int:
-        return self._client.conn.buffered + self._bytes
+        return self.client.conn.buffered + self._bytes
 
     def pump(self) -> None:
         """Fetch waiting messages, in the order they came, as far as there is room; then the fold's next page."""
-        client = self._client
+        client = self.client
         waiting = self.waiting
         while waiting and self._fetching < _FETCHES and self.room():
             rcv_id = next(iter(waiting))
@@ -111,9 +111,9 @@ class Outgoing:
         self.full = False
         events, self._events = self._events, []
         for entity_id, reply in events:
-            self._client.push(b"", entity_id, reply)
+            self.client.push(b"", entity_id, reply)
         self.pump()
-        self._client.router.notifications.writable(self._client)
+        self.client.router.notifications.writable(self.client)
 
     # Out.
 
@@ -123,7 +123,7 @@ class Outgoing:
         items = self._items
         self._items = []
         self._bytes = 0
-        client = self._client
+        client = self.client
         if client.closed or not items:
             return
         conn = client.conn
@@ -139,7 +139,7 @@ class Outgoing:
 
     def fetched(self, fetch: _Fetch, body: bytes | Unavailable | None) -> None:
         self._fetching -= 1
-        client = self._client
+        client = self.client
         if client.closed:
             return
         for answer in fetch.answers or ():
@@ -158,7 +158,7 @@ class Outgoing:
         self.pump()
 
     def _again(self, rcv_id: bytes, sub: Sub, entry: Entry) -> None:
-        client = self._client
+        client = self.client
         if not client.closed and client.subs.get(rcv_id) is sub and sub.msg_id == entry.msg_id:
             self.message(rcv_id, sub, entry)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from os import urandom
-from time import time
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 from weir.router.config import RouterConfig
@@ -113,7 +113,12 @@ class Router:
     def _flush(self) -> None:
         marked, self._marked = self._marked, []
         for out in marked:
-            out.flush()
+            if out.client.blocks or out.client.batch is not None:
+                began = perf_counter()
+                out.flush()
+                self.scheduler.worked(out.client, began, perf_counter())
+            else:
+                out.flush()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)

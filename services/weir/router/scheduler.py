@@ -2,7 +2,8 @@
 
 Public-key operations run in slices, a few at a time for each connection in turn: a block of 135 SUBs is 6 ms of
 verification; run as it came, it would stop every other connection for as long. And this knows whether a connection has
-the edge to itself, in which case it may have more under way.
+the edge to itself, in which case it may have more under way; if it has not, it rests for as long as it has worked, and
+half of the edge is the most that it has.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from weir.transport.pace import rest, rested_at
 
 if TYPE_CHECKING:
     from weir.router.connection import Client
@@ -45,6 +48,14 @@ class Scheduler:
     def alone(self) -> bool:
         return self._loop.time() >= self._shared_until
 
+    def worked(self, client: Client, began: float, ended: float) -> None:
+        """The loop was the connection's, by `perf_counter`."""
+        client.rested_at = rested_at(client.rested_at, began, ended)
+
+    def rest(self, client: Client) -> float:
+        """Seconds until the connection may have more begun."""
+        return 0.0 if self.alone else rest(client.rested_at, perf_counter())
+
     def add(self, client: Client, op: Op) -> None:
         client.backlog.append(op)
         if not client.in_ring:
@@ -61,6 +72,7 @@ class Scheduler:
         over = False  # another like the last one would not end in time: NEW costs three times what SUB does
         while ring:
             client = ring.popleft()
+            began = now
             backlog = client.backlog
             if client.closed:
                 backlog.clear()  # nobody waits for it, and a SUB must not displace the client's next connection
@@ -75,6 +87,7 @@ class Scheduler:
                 over = 2 * now - before > end
                 if over or not backlog:
                     break
+            self.worked(client, began, now)
             if backlog:
                 ring.append(client)
             else:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,6 +43,7 @@ class Connection(TlsStream):
         "_snd_chain",
         "created",
         "id",
+        "in_turn",
         "proxy",
         "rcv_active",
         "service",
@@ -63,6 +65,7 @@ class Connection(TlsStream):
         self.created = self.rcv_active = self.snd_active = monotonic()
         self._listener = listener
         self._handshake_state: ServerHandshake | None = None
+        self.in_turn = False  # it waits for this edge to go on with its handshake, not for its peer
         self._early: list[bytes] | None = None  # blocks that came while the service was looked up
         self._handler: Handler | None = None
         self._rcv_chain: ChainKey | None = None
@@ -117,6 +120,23 @@ class Connection(TlsStream):
         self._handshake_state = ServerHandshake(self._listener.identity.online, self._listener.config.versions)
         return self._handshake_state.online.context.wrap_bio(incoming, outgoing, server_side=True)
 
+    def _on_handshake_records(self, records: bytes | bytearray) -> None:
+        """Nothing more is read until they have had their turn."""
+        self.pause_reading()
+        self.in_turn = True
+        self._listener.handshakes.add(partial(self._turn, records))
+
+    def _turn(self, records: bytes | bytearray) -> None:
+        self.in_turn = False
+        if self._closing:
+            return
+        self.resume_reading()
+        try:
+            self._shake_hands(records)
+        except Exception:
+            self.abort()
+            raise
+
     def _on_tls_failure(self, error: ssl.SSLError) -> None:
         if self._handler is None:
             self._listener.failed()
@@ -130,6 +150,7 @@ class Connection(TlsStream):
     def _on_raw_blocks(self, blocks: list[bytes]) -> None:
         self.rcv_active = monotonic()
         if self._handler is not None:
+            self._listener.handshakes.heard_at = self.rcv_active
             self._handler.on_blocks(blocks)
             return
         for at, block in enumerate(blocks):

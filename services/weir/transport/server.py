@@ -8,6 +8,7 @@ from time import monotonic
 
 from weir.transport.connection import Connection, Handler
 from weir.transport.handshake import ServiceOffer
+from weir.transport.handshakes import Handshakes
 from weir.transport.identity import ServerIdentity
 from weir.wire.commands import ServiceRole
 from weir.wire.errors import HandshakeError
@@ -24,7 +25,7 @@ _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 30, 15, 4
 class TransportConfig:
     versions: VersionRange = SMP_RANGE
     handshake_timeout: float = 60.0  # TLS and SMP together
-    half_open: int = 1000  # handshakes at once; above it the one that has waited longest is dropped
+    half_open: int = 1000  # handshakes at once; above it the one that has kept us waiting longest is dropped
     max_clients: int = 0  # 0: no limit
     send_timeout: float = 40.0  # a client that has not taken a block for so long is cut off
     outgoing_bytes: int = 256 << 10
@@ -63,6 +64,7 @@ class Listener:
         self._last_id = 0
         self._servers: list[asyncio.Server] = []
         self._loop = asyncio.get_running_loop()
+        self.handshakes = Handshakes(self._loop)
         self._tick = min(5.0, config.send_timeout / 4, config.handshake_timeout / 4)
         self._next_reload = monotonic() + config.reload_interval
         self._timer = self._loop.call_later(self._tick, self._sweep)
@@ -116,10 +118,12 @@ class Listener:
             return
         if len(self._half_open) >= config.half_open:
             # Whoever keeps handshakes open on purpose holds the oldest ones; an honest client needs but a moment.
-            oldest = next(iter(self._half_open))
-            del self._half_open[oldest]
+            oldest = next((one for one in self._half_open if not one.in_turn), connection)
+            self._half_open.pop(oldest, None)
             self.stats.crowded_out += 1
             oldest.abort()
+            if oldest is connection:
+                return
         self._half_open[connection] = monotonic()
 
     def closed(self, connection: Connection) -> None:

@@ -61,6 +61,9 @@ class TlsStream(asyncio.Protocol):
     def _wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         raise NotImplementedError
 
+    def _on_handshake_records(self, records: bytes | bytearray) -> None:
+        self._shake_hands(records)
+
     def _on_established(self, tls: ssl.SSLObject) -> None:
         raise NotImplementedError
 
@@ -84,6 +87,14 @@ class TlsStream(asyncio.Protocol):
         self._tls = self._wrap(self._incoming, self._outgoing)
         if not self._tls.server_side:
             self._handshake()
+
+    def _shake_hands(self, records: bytes | bytearray) -> None:
+        """Go on with the handshake, and with what came behind it."""
+        if self._tls is None:
+            self._start()
+        self._incoming.write(records)
+        if self._handshake():
+            self._read()
 
     def _send_blocks(self, blocks: list[bytes]) -> None:
         """Each block is a record of its own; the loop's transport puts what a turn wrote into one socket write."""
@@ -167,11 +178,11 @@ class TlsStream(asyncio.Protocol):
             if end == 0:
                 return
             records = records[:end]
-        if self._tls is None:
-            self._start()
-        self._incoming.write(records)
-        if self._established or self._handshake():
+        if self._established:
+            self._incoming.write(records)
             self._read()
+        else:
+            self._on_handshake_records(records)
 
     def eof_received(self) -> None:
         return None

@@ -31,7 +31,9 @@ __all__ = [
     "ClientTransmission",
     "ServerTransmission",
     "TransmissionError",
+    "block_spans",
     "decode_block",
+    "decode_client",
     "decode_replies",
     "encode_client",
     "encode_msg",
@@ -71,10 +73,11 @@ class ServerTransmission(NamedTuple):
 
 
 _BAD_BLOCK: Final = TransmissionError(b"", b"", Simple.BLOCK)
+_UNREADABLE: Final = [(0, 0)]
 _BAD_REPLY: Final = ServerTransmission(b"", b"", Simple.BLOCK)
 
 
-def _decode_client(session: Session, content: bytes, at: int, end: int) -> ClientTransmission | TransmissionError:
+def decode_client(session: Session, content: bytes, at: int, end: int) -> ClientTransmission | TransmissionError:
     """The order of checks: form, session, size of the authorisation, command's tag, its syntax, its credentials."""
     raw = take_apart(session, content, at, end)
     if raw is None:
@@ -98,15 +101,17 @@ def _decode_client(session: Session, content: bytes, at: int, end: int) -> Clien
     return ClientTransmission(auth, service_sig, authorized, corr_id, entity_id, command)
 
 
-def decode_block(session: Session, content: bytes) -> list[ClientTransmission | TransmissionError]:
-    """What a router makes of a client's block: always at least one transmission or error."""
+def block_spans(content: bytes) -> list[tuple[int, int]]:
+    """Where a client's block has its transmissions, for `decode_client`: at least one, though it may be unreadable."""
     size = len(content)
     if size > 3 and content[0] == 1 and content[1] << 8 | content[2] == size - 3:
-        return [_decode_client(session, content, 3, size)]
-    found = spans(content)
-    if found is None:
-        return [_BAD_BLOCK]
-    return [_decode_client(session, content, at, end) for at, end in found]
+        return [(3, size)]
+    return spans(content) or _UNREADABLE
+
+
+def decode_block(session: Session, content: bytes) -> list[ClientTransmission | TransmissionError]:
+    """What a router makes of a client's block: always at least one transmission or error."""
+    return [decode_client(session, content, at, end) for at, end in block_spans(content)]
 
 
 def _decode_server(session: Session, content: bytes, at: int, end: int) -> ServerTransmission:
