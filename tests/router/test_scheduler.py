@@ -3,12 +3,13 @@
 import asyncio
 from collections import deque
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from weir.router import scheduler as scheduling
-from weir.router.scheduler import Scheduler
+from weir.router.scheduler import Charged, Scheduler
 
 
 class FakeConnection:
@@ -147,3 +148,34 @@ async def test_operations_are_work() -> None:
     await done(client)
     assert client.rested_at - began >= 20 * 0.0005 * 2
     assert idle.rested_at == 0.0
+
+
+async def test_tasks_are_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only while they run: not while they wait, and an error or a cancellation passes through."""
+    now = 100.0
+    monkeypatch.setattr(scheduling, "perf_counter", lambda: now)
+    loop = asyncio.get_running_loop()
+    client: Any = FakeClient()
+    client.router = SimpleNamespace(scheduler=Scheduler(loop))
+    awaited = loop.create_future()
+
+    async def work() -> None:
+        nonlocal now
+        now += 1
+        await awaited
+        now += 1
+        raise RuntimeError("a mistake")
+
+    task = loop.create_task(Charged(client, work()))
+    await asyncio.sleep(0)
+    assert client.rested_at == 102.0
+    now += 60
+    awaited.set_result(None)
+    with pytest.raises(RuntimeError):
+        await task
+    assert client.rested_at == 163.0
+    cancelled = loop.create_task(Charged(client, asyncio.sleep(3600)))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled

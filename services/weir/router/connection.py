@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weir.router.batch import Batch
 from weir.router.handlers import OPS
 from weir.router.op import Op, Origin, encode_error
 from weir.router.outgoing import Outgoing
+from weir.router.scheduler import Charged
 from weir.router.subscriptions import ServiceTotals, Sub
 from weir.router.traces import TracedOrigin
 from weir.router.verification import Verifier
@@ -254,6 +255,10 @@ class Client:
         self.open_blocks -= 1
         if self.blocks and not self.hold:
             self.go_on()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """A command's work that waits for the store, or for another router."""
+        self.router.spawn(Charged(self, work))
 
     def ntf_gen(self, ntf_id: bytes) -> int | None:
         """The generation under which this connection has a notifier."""

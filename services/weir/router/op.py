@@ -107,7 +107,7 @@ class SessionOp(Op):
             verifier.look_ahead(self.t, self.client.backlog)
         error = verifier.other(self.t) or self.prepare()
         if error is None:
-            self.client.router.spawn(self._work())
+            self.client.spawn(self._work())
         else:
             self.fail(error)
             self.client.release()
@@ -272,7 +272,7 @@ class ColdOp(QueueOp):
 
     def run(self, record: QueueRecord) -> None:
         self.client.hold += 1
-        self.client.router.spawn(self._work(record))
+        self.client.spawn(self._work(record))
 
     async def _work(self, record: QueueRecord) -> None:
         try:

@@ -57,7 +57,7 @@ class _ProxiedOp(Op):
         behind = client.forwarding > _WAITING * client.router.config.proxy.client_concurrency
         if not behind:
             self.origin.detach(self)
-        client.router.spawn(self._turn(behind))
+        client.spawn(self._turn(behind))
 
     def _refused(self) -> ErrorType | None:
         return None

@@ -152,7 +152,7 @@ class AckOp(QueueOp):
                 self.fail(Simple.NO_MSG)
             else:
                 client.hold += 1
-                client.router.spawn(self._got(record, sub, sub.msg_id))
+                client.spawn(self._got(record, sub, sub.msg_id))
         else:
             # Without an id, only a message that has left for the client is meant.
             self._ack(sub.gen, command.msg_id or (sub.msg_id if sub.sent and sub.msg_id else _NO_ID))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 from asyncio import AbstractEventLoop
 from collections import deque
+from collections.abc import Coroutine, Generator
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weir.transport.pace import rest, rested_at
 
@@ -27,6 +28,32 @@ _SLICE = 0.0003
 _SLICE_ALONE = 0.00075  # fewer turns of the loop for the same work
 _ALONE = 1.0  # seconds without a block of another connection
 _TURN = 4  # operations of one connection before the next has its turn
+
+
+class Charged(Coroutine[Any, Any, None]):
+    """Work for a connection that is a task of its own: what it takes of the loop counts as the connection's."""
+
+    __slots__ = ("_client", "_work")
+
+    def __init__(self, client: Client, work: Coroutine[Any, Any, None]) -> None:
+        self._client = client
+        self._work = work
+
+    def send(self, value: Any) -> Any:
+        began = perf_counter()
+        try:
+            return self._work.send(value)
+        finally:
+            self._client.router.scheduler.worked(self._client, began, perf_counter())
+
+    def throw(self, *error: Any) -> Any:
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._work.__await__()
 
 
 class Scheduler:
