@@ -21,6 +21,7 @@ from weir.store.records import (
     SendResult,
     Status,
     SubResult,
+    TakenNtfs,
 )
 from weir.store.store import Store, StoreConfig
 from weir.wire.commands import QueueMode
@@ -199,9 +200,21 @@ class TestEdge:
         service: bytes | None = None,
         expire_before: int = 0,
     ) -> list[NtfItem]:
+        return (await self.taken(rec, conn, gen, last, service=service, expire_before=expire_before)).items
+
+    async def taken(
+        self,
+        rec: QueueRecord,
+        conn: int,
+        gen: int,
+        last: bytes | None = None,
+        *,
+        service: bytes | None = None,
+        expire_before: int = 0,
+    ) -> TakenNtfs:
         assert rec.ntf_id is not None
         ntf_id = rec.ntf_id
-        result: list[NtfItem] = await awaited(
+        result: TakenNtfs = await awaited(
             lambda done: self.store.take_ntfs(
                 ntf_id, conn, gen, service or rec.rcv_id, service is not None, last, expire_before, done
             )

@@ -16,6 +16,7 @@ from weir.store.records import (
     Owner,
     SendResult,
     Status,
+    TakenNtfs,
 )
 from weir.wire.commands import ServiceRole
 
@@ -68,9 +69,9 @@ async def test_expiry_and_the_limit(open_any: OpenEdge) -> None:
     rec = await edge.new(ntf=True)
     await edge.nsub(rec, 1, 1)
     items = [item(NOW + n) for n in range(5)]
-    for each in items:
-        await edge.send_item(rec, None, each)
-    assert await edge.take(rec, 1, 1, expire_before=NOW + 3) == items[3:]
+    lost = [(await edge.send_item(rec, None, each)).ntfs_lost for each in items]
+    assert lost == [0, 0, 0, 1, 1]
+    assert await edge.taken(rec, 1, 1, expire_before=NOW + 3) == TakenNtfs(items[3:], expired=1)
     assert await edge.take(rec, 1, 1) == items[3:]
 
 

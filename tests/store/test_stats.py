@@ -3,7 +3,8 @@
 import os
 
 from tests.store.conftest import OpenEdge
-from tests.store.harness import NOW
+from tests.store.harness import KEY, NOW
+from weir.store.records import NewNotifier
 
 
 async def test_counters_add_up_across_edges(open_any: OpenEdge) -> None:
@@ -40,6 +41,31 @@ async def test_what_is_stored(open_any: OpenEdge) -> None:
     await a.ack(recs[0], 1, 1)
     await a.store.delete(recs[1], 1)
     assert (await a.store.counts())["messages"] == 8
+
+
+async def test_notifications_that_wait(open_any: OpenEdge) -> None:
+    a, b = await open_any(ntf_limit=3), await open_any(ntf_limit=3)
+    taken, deleted, changed, ended = [await a.new(ntf=True) for _ in range(4)]
+    for rec in (taken, deleted, changed, ended):
+        for _ in range(4):
+            await b.send(rec, ntf=True)
+    await b.send(await a.new(ntf=True))  # without a notification
+
+    async def waiting() -> int:
+        await b.store.add_stats({})
+        return (await a.store.counts())["notifications"]
+
+    assert await waiting() == 12  # beyond the limit the oldest went
+    await b.nsub(taken, 1, 1)
+    items = await b.take(taken, 1, 1)
+    assert await waiting() == 12  # given, not done
+    await b.take(taken, 1, 1, items[1].nonce)
+    assert await waiting() == 10
+    await b.store.delete(deleted, 1)
+    await b.store.delete_notifier(ended, 1)
+    assert await waiting() == 4
+    await b.store.set_notifier(changed, NewNotifier(b.store.placement.draw(changed.partition), KEY, b"s" * 32), 1)
+    assert await waiting() == 1
 
 
 async def test_active_queues(open_any: OpenEdge) -> None:

@@ -97,14 +97,25 @@ async def test_inboxes_of_dead_edges_go(open_any: OpenEdge) -> None:
         assert await a.store.ask(p, b"EXISTS", keys.inbox(p, b"dead")) == 0
 
 
-async def test_a_round_corrects_the_number_of_messages(open_any: OpenEdge) -> None:
-    edge = await open_any()
-    for _ in range(5):
-        await edge.send(await edge.new(), ts=int(time.time()))
-    edge.store.stored_delta = 0  # an edge died with what it had counted
-    assert (await edge.store.counts())["messages"] == 0
+async def test_a_round_corrects_the_numbers_of_messages_and_notifications(open_any: OpenEdge) -> None:
+    edge = await open_any(queue_ttl_days=30)
+
+    async def stored() -> tuple[int, int]:
+        counts = await edge.store.counts()
+        return counts["messages"], counts["notifications"]
+
+    now = int(time.time())
+    recs = [await edge.new(ntf=n < 2) for n in range(5)]
+    for n, rec in enumerate(recs):
+        item = NtfItem(now, os.urandom(24), b"") if n < 2 else None
+        await edge.send_item(rec, None, item, ts=now, day=TODAY)
+    edge.store.stored_delta = edge.store.ntf_delta = 0  # an edge died with what it had counted
+    assert await stored() == (0, 0)
     await sweep(edge)
-    assert (await edge.store.counts())["messages"] == 5
+    assert await stored() == (5, 2)
+    await edge.store.update_day(recs[0], TODAY - 31)
+    assert (await sweep(edge)).queues == 1
+    assert await stored() == (4, 1)  # what went with an unused queue is not counted
 
 
 async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:

@@ -15,9 +15,9 @@ from weir.store.records import (
     NewNotifier,
     NsubResult,
     NtfEvent,
-    NtfItem,
     QueueRecord,
     Status,
+    TakenNtfs,
     Unavailable,
 )
 from weir.wire.commands import NKEY
@@ -143,14 +143,17 @@ class _Take:
             self._ntf_id, client.id, gen, holder, service is not None, self._last, expire_before, self._taken
         )
 
-    def _taken(self, items: list[NtfItem] | Unavailable) -> None:
+    def _taken(self, taken: TakenNtfs | Unavailable) -> None:
         client = self._client
+        items = []
+        if not isinstance(taken, Unavailable):
+            items = taken.items
+            self._router.stats.msgNtfExpired += taken.expired
         if client.closed:
             return
-        if items is UNAVAILABLE or not items:
+        if not items:
             self._router.notifications.taken(client)
             return
-        assert isinstance(items, list)
         version = client.session.version
         for item in items:
             client.push(b"", self._ntf_id, encode_reply(version, NMSG(item.nonce, item.meta)))

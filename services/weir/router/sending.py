@@ -107,11 +107,13 @@ class SendOp(QueueOp):
         if result is UNAVAILABLE:
             self.too_late()
             return
-        status, deliver, ntf_deliver, expired = result  # type: ignore[misc]
+        status, deliver, ntf_deliver, expired, ntfs_lost = result  # type: ignore[misc]
         router = self.client.router
         stats = router.stats
         if expired:
             stats.msgExpired += expired
+        if ntfs_lost:
+            stats.msgNtfLost += ntfs_lost
         if status is Status.OK:
             command, record = self.t.command, self._record
             assert record is not None and type(command) is SEND

@@ -50,6 +50,7 @@ class Core:
         self.topology = topology
         self.muxes = topology.muxes
         self.stored_delta = 0  # messages stored less messages removed, since last added to the statistics
+        self.ntf_delta = 0  # the same of notifications that wait
         self._heads: dict[tuple[str, int, int], bytes] = {}
 
     def emit(self, event: Event) -> None:

@@ -92,13 +92,13 @@ class Messages(Core):
             service,
         )
         if ntf is None or rec.ntf_id is None:
-            wire = self._send_forms[p] % args
+            wire, on_reply = self._send_forms[p] % args, self._sent
         else:
             ntf_service = rec.ntf_service or b""
             item = ntf.pack()
             args += (len(rec.ntf_id), rec.ntf_id, len(ntf_service), ntf_service, len(item), item)
-            wire = self._send_ntf_forms[p] % args
-        self.muxes[p].script_with_body(self._set_forms[p] % (msg_id, len(body)), body, wire, self._sent, done)
+            wire, on_reply = self._send_ntf_forms[p] % args, self._sent_ntf
+        self.muxes[p].script_with_body(self._set_forms[p] % (msg_id, len(body)), body, wire, on_reply, done)
 
     def ack(
         self,
@@ -146,7 +146,14 @@ class Messages(Core):
             done(UNAVAILABLE)
         else:
             self.stored_delta += 1 - raw[2]
-            done(SendResult(Status.OK, _owner(raw[0]), _owner(raw[1]), raw[2]))
+            done(SendResult(Status.OK, _owner(raw[0]), _owner(raw[1]), raw[2], raw[3]))
+
+    def _sent_ntf(self, raw: Any, done: Callable[[SendResult | Unavailable], None]) -> None:
+        if raw.__class__ is list:
+            self.ntf_delta += 1 - raw[3]
+        elif raw == 0:
+            self.ntf_delta += 1
+        self._sent(raw, done)
 
     def _acked(self, raw: Any, done: Callable[[AckResult | Unavailable], None]) -> None:
         if raw.__class__ is int:

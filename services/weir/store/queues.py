@@ -172,6 +172,7 @@ class Queues(Core):
         rec.rev = raw[1]
         rec.ntf_id, rec.ntf_key, rec.ntf_dh_secret = ntf
         rec.ntf_service = None
+        self.ntf_delta -= raw[0]
         return DeleteResult(Status.OK, notifications=raw[0])
 
     async def delete_notifier(self, rec: QueueRecord, conn: int) -> DeleteResult:
@@ -184,6 +185,7 @@ class Queues(Core):
             return DeleteResult(STATUS[raw])
         rec.rev = raw[1]
         rec.ntf_id = rec.ntf_key = rec.ntf_dh_secret = rec.ntf_service = None
+        self.ntf_delta -= raw[0]
         return DeleteResult(Status.OK, notifications=raw[0])
 
     async def suspend(self, rec: QueueRecord) -> Status:
@@ -210,6 +212,7 @@ class Queues(Core):
         if raw[2]:
             await self._free_link(raw[2], rec.rcv_id)
         self.stored_delta -= raw[0]
+        self.ntf_delta -= raw[1]
         return DeleteResult(Status.OK, raw[0], raw[1])
 
     # By the operator, by sender id: (status before, record) or None

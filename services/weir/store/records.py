@@ -158,6 +158,13 @@ class NtfItem(NamedTuple):
         return NtfItem(int.from_bytes(raw[:8], "big"), raw[8:32], raw[32:])
 
 
+class TakenNtfs(NamedTuple):
+    """Notifications for their owner, and how many had expired before them."""
+
+    items: list[NtfItem]
+    expired: int = 0
+
+
 class SendResult(NamedTuple):
     """`deliver`: the owner is on this edge, which has the body in hand. Other edges hear through their inbox."""
 
@@ -165,6 +172,7 @@ class SendResult(NamedTuple):
     deliver: Owner | None = None
     ntf_deliver: Owner | None = None
     expired: int = 0
+    ntfs_lost: int = 0
 
 
 class AckResult(NamedTuple):

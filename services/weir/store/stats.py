@@ -38,8 +38,9 @@ class Stats(Core):
         self._stats_op += 1
         op = f"{self._stats_salt}{self._stats_op}".encode()
         stored, self.stored_delta = self.stored_delta, 0
+        waiting, self.ntf_delta = self.ntf_delta, 0
         pairs: list[bytes | int] = []
-        for name, delta in (*deltas.items(), ("messages", stored)):
+        for name, delta in (*deltas.items(), ("messages", stored), ("notifications", waiting)):
             if delta:
                 pairs += [name.encode(), delta]
         try:
@@ -48,6 +49,7 @@ class Stats(Core):
             )
         except BaseException:
             self.stored_delta += stored
+            self.ntf_delta += waiting
             raise
 
     async def read_stats(self) -> dict[str, int]:
@@ -73,10 +75,10 @@ class Stats(Core):
         await asyncio.gather(*asked)
 
     async def counts(self) -> dict[str, int]:
-        """What is stored: queues, notifiers, messages, services and their queues, active queues, edges."""
+        """What is stored: queues, notifiers, messages, notifications, services, their queues, active queues, edges."""
         starts = _starts(datetime.now(UTC))
         sketches = [(what, period) for what in ("queues", "notifiers") for period, _ in _PERIODS]
-        shares, active, services, messages, edges = await asyncio.gather(
+        shares, active, services, waiting, edges = await asyncio.gather(
             asyncio.gather(
                 *(
                     self.look(p, b"HMGET", keys.counters(p), *(name.encode() for name in _STORED))
@@ -90,7 +92,7 @@ class Stats(Core):
                 )
             ),
             self.look_registry(b"SMEMBERS", keys.SERVICES),
-            self.look_registry(b"HGET", keys.STATS, b"messages"),
+            self.look_registry(b"HMGET", keys.STATS, b"messages", b"notifications"),
             self.read_edges(),
         )
         roles = await asyncio.gather(*(self.look_registry(b"HGET", keys.service_record(s), b"role") for s in services))
@@ -102,7 +104,8 @@ class Stats(Core):
         counts["rcv_service_queues"] = await self._service_queues(by_role[b"M"])
         counts["ntf_service_queues"] = await self._service_queues(by_role[b"N"])
         return counts | {
-            "messages": max(0, int(messages or 0) + self.stored_delta),
+            "messages": max(0, int(waiting[0] or 0) + self.stored_delta),
+            "notifications": max(0, int(waiting[1] or 0) + self.ntf_delta),
             "services": len(services),
             "rcv_services": len(by_role[b"M"]),
             "ntf_services": len(by_role[b"N"]),

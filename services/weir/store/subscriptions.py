@@ -19,6 +19,7 @@ from weir.store.records import (
     NtfItem,
     QueueRecord,
     SubResult,
+    TakenNtfs,
     Unavailable,
 )
 from weir.store.resp import RETRY_FLAG
@@ -103,7 +104,7 @@ class Subscriptions(Core):
         service: bool,
         last: bytes | None,
         expire_before: int,
-        done: Callable[[list[NtfItem] | Unavailable], None],
+        done: Callable[[TakenNtfs | Unavailable], None],
     ) -> None:
         """What waits for a notifier, in order. `holder` is the queue's recipient id, or the service id with `service`;
         `last` is the nonce of the last one that was sent: it and those before it are removed."""
@@ -122,7 +123,15 @@ class Subscriptions(Core):
                 holder if service else b"",
             ],
         )
-        self.muxes[p].script(wire, _taken, done)
+        self.muxes[p].script(wire, self._taken, done)
+
+    def _taken(self, raw: Any, done: Callable[[TakenNtfs | Unavailable], None]) -> None:
+        if raw is UNAVAILABLE:
+            done(UNAVAILABLE)
+            return
+        sent, expired, *items = raw
+        self.ntf_delta -= sent + expired
+        done(TakenNtfs([NtfItem.parse(item) for item in items], expired))
 
     async def reassert(self, subs: Iterable[Held], expire_before: int) -> None:
         """Redis was away: says again who is subscribed. What was missed comes as events: MSG, END or DELD."""
@@ -215,7 +224,3 @@ def _nsubscribed(
     if assoc in _CHANGED and rec.rev == rev:
         rec.rev, rec.ntf_service = rev + 1, service
     done(NsubResult(STATUS[0], bool(raw[1]), assoc))
-
-
-def _taken(raw: Any, done: Callable[[list[NtfItem] | Unavailable], None]) -> None:
-    done(raw if raw is UNAVAILABLE else [NtfItem.parse(item) for item in raw])

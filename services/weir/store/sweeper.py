@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +19,16 @@ _SCAN = 500  # keys looked at in one SCAN
 _BATCH = 20  # queues in one call of the script
 
 
+@dataclass
+class _Left:
+    messages: int = 0
+    notifications: int = 0
+
+
 class Sweeper(Queues, Core):
     def __init__(self, config: StoreConfig, topology: Topology) -> None:
         super().__init__(config, topology)
-        self._census: int | None = None  # messages seen since this round's start; None in the middle of one
+        self._census: _Left | None = None  # seen since this round's start; None in the middle of one
 
     async def sweep_slice(self, cursor: int) -> Swept | None:
         """Looks at some keys, from 0 on; None while another edge sweeps."""
@@ -32,21 +39,26 @@ class Sweeper(Queues, Core):
         if node >= len(muxes):
             return Swept(0, 0, 0, 0)
         if cursor == 0:
-            self._census = 0
+            self._census = _Left()
         following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN), durable=False)
         messages = notifications = queues = 0
-        for dropped, ntfs, left, deleted in await asyncio.gather(*self._expire(found, muxes[node])):
+        for dropped, ntfs, deleted, left in await asyncio.gather(*self._expire(found, muxes[node])):
             messages += dropped
             notifications += ntfs
             queues += deleted
             if self._census is not None:
-                self._census += left
+                self._census.messages += left.messages
+                self._census.notifications += left.notifications
         self.stored_delta -= messages
+        self.ntf_delta -= notifications
         position = int(following)
         following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
         if following_cursor == 0 and self._census is not None:
-            await self.ask_registry(b"HSET", keys.STATS, b"messages", self._census)
-            self.stored_delta, self._census = 0, None
+            seen = self._census
+            await self.ask_registry(
+                b"HSET", keys.STATS, b"messages", seen.messages, b"notifications", seen.notifications
+            )
+            self.stored_delta, self.ntf_delta, self._census = 0, 0, None
         return Swept(following_cursor, messages, notifications, queues)
 
     async def stop_sweeping(self) -> None:
@@ -68,18 +80,19 @@ class Sweeper(Queues, Core):
             work += [self._expire_queues(p, listed[n : n + _BATCH]) for n in range(0, len(listed), _BATCH)]
         return work
 
-    async def _drop_inbox(self, p: int, edge: bytes) -> tuple[int, int, int, int]:
+    async def _drop_inbox(self, p: int, edge: bytes) -> tuple[int, int, int, _Left]:
         await self.call(p, "sweep_inbox", [keys.inbox(p, edge), keys.lease(p, edge)], [])
-        return 0, 0, 0, 0
+        return 0, 0, 0, _Left()
 
-    async def _expire_queues(self, p: int, queues: list[bytes]) -> tuple[int, int, int, int]:
+    async def _expire_queues(self, p: int, queues: list[bytes]) -> tuple[int, int, int, _Left]:
+        """(messages, notifications and queues removed, what is left)."""
         now = int(time.time())
         days = self.config.queue_ttl_days
         today = datetime.now(UTC).date().toordinal() - datetime(1970, 1, 1).toordinal()
         used: int | bytes = b"" if days is None else today - days
         raw = await self.call(p, "expire", queues, [now - self.config.message_ttl, now - self.config.ntf_ttl, used])
-        deleted = 0
-        for at in range(3, len(raw), 2):
+        deleted, left = 0, _Left(raw[2], raw[3])
+        for at in range(4, len(raw), 2):
             rcv_id, ntf_id = raw[at], raw[at + 1]
             gone = await self.call(
                 p,
@@ -89,6 +102,10 @@ class Sweeper(Queues, Core):
             )
             if not isinstance(gone, int):
                 deleted += 1
+                self.stored_delta -= gone[0]
+                self.ntf_delta -= gone[1]
+                left.messages -= gone[0]
+                left.notifications -= gone[1]
                 if gone[2]:
                     await self._free_link(gone[2], rcv_id)
-        return raw[0], raw[1], raw[2], deleted
+        return raw[0], raw[1], deleted, left

@@ -2,10 +2,11 @@
 -- KEYS queue records
 -- ARGV 1 messages before, 2 notifications before (Unix times), 3 first day that counts as used or '',
 --      4 '1' on a retry (then less is counted)
--- Answers {messages dropped, notifications dropped, messages left, recipient id, notifier id or '', … of unused queues}.
+-- Answers {messages dropped, notifications dropped, messages left, notifications left,
+--         recipient id, notifier id or '', … of unused queues}.
 -- include: head
 local before, ntf_before, used = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local messages, notifications, left = 0, 0, 0
+local messages, notifications, left, waiting = 0, 0, 0, 0
 local unused = {}
 
 local function live(owner)
@@ -32,6 +33,7 @@ for _, q in ipairs(KEYS) do
       item = redis.call('LINDEX', f, 0)
       if not item and r[5] and r[5] ~= '' then redis.call('SREM', tag .. ':v:' .. r[5] .. ':ready', r[4]) end
     end
+    if item then waiting = waiting + redis.call('LLEN', f) end
   end
   if used and r[1] and tonumber(r[1]) < used and not live(r[2]) then
     local service = r[3] and r[3] ~= '' and redis.call('HMGET', tag .. ':v:' .. r[3], 'o', 'u')
@@ -41,4 +43,4 @@ for _, q in ipairs(KEYS) do
     end
   end
 end
-return {messages, notifications, left, unpack(unused)}
+return {messages, notifications, left, waiting, unpack(unused)}

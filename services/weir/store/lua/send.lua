@@ -2,7 +2,8 @@
 -- KEYS 1 queue record, 2 message list, 3 body
 -- ARGV 1 rev, 2 entry, 3 calling edge, 4 day, 5 expire before, 6 quota, 7 the queue's service or '',
 --      with a notification: 8 notifier id, 9 its service or '', 10 item, 11 most items to keep; last: '1' on a retry
--- Answers 0 OK, 1 STALE, 2 GONE, 3 QUOTA, or {owner on the calling edge or '', notifier's owner there or '', expired}.
+-- Answers 0 OK, 1 STALE, 2 GONE, 3 QUOTA, or {owner on the calling edge or '', notifier's owner there or '', expired,
+--         notifications dropped because too many waited}.
 -- A retry whose message is stored, or was acknowledged since (empty body), answers as the first attempt did.
 -- include: tell
 -- include: head
@@ -23,7 +24,7 @@ if ARGV[#ARGV] == '1' and r[1] then
   if redis.call('STRLEN', KEYS[3]) == 0 then return 0 end
   if redis.call('LPOS', m, entry) then
     local notify = #ARGV > 8 and notifier_owner()
-    return {r[3] == id and here(r[4]) and r[4] or '', here(notify) and notify or '', 0}
+    return {r[3] == id and here(r[4]) and r[4] or '', here(notify) and notify or '', 0, 0}
   end
 end
 if r[1] ~= ARGV[1] then
@@ -80,7 +81,7 @@ if owner and owner ~= '' and (not r[3] or r[3] == '' or r[4] ~= owner) then
 end
 if day then redis.call('HSET', q, 'u', day) end
 
-local notify = ''
+local notify, lost = '', 0
 if #ARGV > 8 then
   local ntf, nservice = ARGV[8], ARGV[9]
   local waiting = redis.call('RPUSH', tag .. ':f:' .. ntf, ARGV[10])
@@ -94,8 +95,9 @@ if #ARGV > 8 then
     end
   elseif waiting > tonumber(ARGV[11]) then
     redis.call('LPOP', tag .. ':f:' .. ntf)
+    lost = 1
   end
 end
 
-if deliver == '' and notify == '' and expired == 0 then return 0 end
-return {deliver, notify, expired}
+if deliver == '' and notify == '' and expired == 0 and lost == 0 then return 0 end
+return {deliver, notify, expired, lost}

@@ -2,23 +2,24 @@
 -- KEYS 1 waiting notifications
 -- ARGV 1 owner token, 2 the notifier's queue record or (service) the service's share: the key, 3 its owner field,
 --      4 notifier id, 5 nonce of the last one done or '', 6 expire before, 7 most to answer, 8 service or '', 9 retry
--- Answers a list of items, empty for a connection that is not the owner.
+-- Answers {removed as done, removed as expired, item, …}, without items for a connection that is not the owner.
 -- include: tag
 local f = KEYS[1]
-if redis.call('HGET', ARGV[2], ARGV[3]) ~= ARGV[1] then return {} end
+if redis.call('HGET', ARGV[2], ARGV[3]) ~= ARGV[1] then return {0, 0} end
 local most = tonumber(ARGV[7])
 local before = tonumber(ARGV[6])
 local items = redis.call('LRANGE', f, 0, most - 1)
-local drop = 0
+local done = 0
 if ARGV[5] ~= '' then
   for n, item in ipairs(items) do
-    if string.sub(item, 9, 32) == ARGV[5] then drop = n end
+    if string.sub(item, 9, 32) == ARGV[5] then done = n end
   end
 end
+local drop = done
 while items[drop + 1] and struct.unpack('>I4', items[drop + 1], 5) < before do drop = drop + 1 end
 if drop > 0 then
   redis.call('LTRIM', f, drop, -1)
   items = redis.call('LRANGE', f, 0, most - 1)
 end
 if #items == 0 and ARGV[8] ~= '' then redis.call('SREM', ARGV[2] .. ':ready', ARGV[4]) end
-return items
+return {done, drop - done, unpack(items)}
