@@ -10,17 +10,31 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.router.fleet import Fleet, Peer, Queue, err
+from tests.router.fleet import Fleet, Peer, Queue, err, sok
+from tests.router.test_notifications import nkey, nmsg
 from weir.cli.main import main
 from weir.router.config import Auth, RouterConfig, Telemetry
 from weir.router.control import HELP, ControlServer, start_control
 from weir.router.control_stats import stats
 from weir.router.view import FleetNumbers
+from weir.wire import commands as cmd
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
 from weir.wire.replies import DELD, ERR, OK
 
 ADMIN, USER = "boss", "helper"
 BLOCKED = BlockingInfo(BlockingReason.SPAM)
+
+# What the reference prints, line by line.
+_STATS = """
+fromTime · qCreated · qSecured · qDeletedAll · qDeletedAllB · qDeletedNew · qDeletedSecured · daily active queues
+qSub · qSubAllB · qSubEnd · qSubEndB · other SUB events (auth, duplicate, prohibited)
+msgSent · msgRecv · msgRecvGet · msgGet · msgGetNoMsg · other GET events (auth, duplicate, prohibited)
+msgSentNtf · msgRecvNtf · msgNtfs · msgNtfsB · msgNtfExpired
+qCount · qCount 2 · notifiers · msgCount · ntfCount · ntfCount 2
+pRelays · pRelaysOwn · pMsgFwds · pMsgFwdsOwn · pMsgFwdsRecv
+rcvServiceCount · ntfServiceCount · rcvServiceQueuesCount · ntfServiceQueuesCount
+"""
+STATS = [name for line in _STATS.strip().splitlines() for name in line.split(" · ")]
 
 
 @pytest.fixture
@@ -111,25 +125,39 @@ async def test_stats_are_the_fleets(fleet: Fleet, control: ControlServer) -> Non
     session = await Session.open(control, USER)
     lines = await session.all("stats")
     names = [line.partition(":")[0] for line in lines]
-    assert names[:8] == [
-        "fromTime",
-        "qCreated",
-        "qSecured",
-        "qDeletedAll",
-        "qDeletedAllB",
-        "qDeletedNew",
-        "qDeletedSecured",
-        "daily active queues",
-    ]
+    assert names == [name for name in STATS if name != "ntfCount 2"]
+    admin = await (await Session.open(control, ADMIN)).all("stats")
+    assert [line.partition(":")[0] for line in admin] == STATS
     numbers = dict(line.split(": ", 1) for line in lines)
     assert int(numbers["qCreated"]) >= 1 and int(numbers["msgSent"]) >= 1
     assert numbers["pRelays"].startswith("requests=")
     assert numbers["other SUB events (auth, duplicate, prohibited)"].startswith("(")
 
 
+async def test_notifications_that_wait_are_counted(fleet: Fleet, control: ControlServer) -> None:
+    recipient, sender, ntf = await fleet.client(0), await fleet.client(1), await fleet.client(1)
+    queue = await recipient.new()
+    notifier = await nkey(recipient, queue)
+
+    async def waiting() -> int:
+        for edge in fleet.edges:
+            await edge._report()
+        lines = await (await Session.open(control, USER)).all("stats")
+        return int(dict(line.split(": ", 1) for line in lines)["ntfCount"])
+
+    before = await waiting()
+    assert await sender.send(queue, b"hello", notification=True) == OK()
+    assert await waiting() == before + 1
+    assert await ntf.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(ntf)
+    await nmsg(ntf, notifier)
+    async with asyncio.timeout(5):
+        while await waiting() != before:  # done with the call after the one that brought it
+            await asyncio.sleep(0.05)
+
+
 def test_stats_before_anything_was_counted() -> None:
     numbers = FleetNumbers({}, {}, {}, {}, taken_at=1_800_000_000.5)
-    assert next(stats(numbers)) == "fromTime: 2027-01-15 08:00:00 UTC"
+    assert next(stats(numbers, admin=False)) == "fromTime: 2027-01-15 08:00:00 UTC"
 
 
 async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlServer) -> None:

@@ -24,7 +24,7 @@ STATS = {
     "subsToSoksMs_200": 1,
     "subsToSoksMsSum": 158,
 }
-COUNTS = {"queues": 100, "messages": 12, "notifiers": 4, "rcv_services": 2, "queues_day": 50}
+COUNTS = {"queues": 100, "messages": 12, "notifications": 7, "notifiers": 4, "rcv_services": 2, "queues_day": 50}
 EDGES = {
     "one": {"clients": 3, "sockets_accepted": 10, "sockets_closed": 6, "handshakes": 1, "folds": 1, "pending_max": 4},
     "two": {"clients": 5, "sockets_accepted": 5, "sockets_closed": 0, "subscriptions": 8, "pending_max": 9},
@@ -114,6 +114,9 @@ def test_gauges_add_up_across_edges() -> None:
     assert sample(text, "simplex_smp_delivery_ack_time_max") == 9  # a maximum, not a sum
     assert sample(text, "simplex_smp_queues_total1") == sample(text, "simplex_smp_queues_total2") == 100
     assert sample(text, "simplex_smp_queues_daily") == 50
+    # Whatever its name says, the reference counts notifications in the first and notifiers in the second.
+    assert sample(text, "simplex_smp_queues_notify_total1") == 7
+    assert sample(text, "simplex_smp_queues_notify_total2") == 4
 
 
 def test_ack_times_are_a_histogram() -> None:

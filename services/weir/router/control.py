@@ -159,7 +159,7 @@ class _Session:
         yield HELP
 
     async def stats(self, arguments: list[str]) -> AsyncIterator[str]:
-        for line in stats(await self._fleet.numbers()):
+        for line in stats(await self._fleet.numbers(), self._role is Role.ADMIN):
             yield line
 
     async def sockets(self, arguments: list[str]) -> AsyncIterator[str]:

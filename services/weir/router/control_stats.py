@@ -34,7 +34,8 @@ _ADMIN = (
 )
 
 
-def stats(numbers: FleetNumbers) -> Iterator[str]:
+def stats(numbers: FleetNumbers, admin: bool) -> Iterator[str]:
+    """The reference counts queues and notifications in two ways, which are one here."""
     counted, stored = numbers.stats, numbers.counts
 
     def each(names: tuple[str, ...]) -> Iterator[str]:
@@ -57,8 +58,12 @@ def stats(numbers: FleetNumbers) -> Iterator[str]:
     )
     yield from each(_NOTIFICATIONS)
     yield f"qCount: {stored.get('queues', 0)}"
+    yield f"qCount 2: {stored.get('queues', 0)}"
     yield f"notifiers: {stored.get('notifiers', 0)}"
     yield f"msgCount: {stored.get('messages', 0)}"
+    yield f"ntfCount: {stored.get('notifications', 0)}"
+    if admin:
+        yield f"ntfCount 2: {stored.get('notifications', 0)}"
     for outer in ("pRelays", "pRelaysOwn", "pMsgFwds", "pMsgFwdsOwn"):
         parts = ", ".join(f"{_short(name)}={counted.get(f'{outer}_{name}', 0)}" for name in _PROXY)
         yield f"{outer}: {parts}"

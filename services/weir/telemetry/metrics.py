@@ -129,7 +129,7 @@ COUNTS: tuple[Metric, ...] = (
     _one("queues_notify_weekly", "gauge", "Queues with notifications active this week.", "notifiers_week"),
     _one("queues_notify_monthly", "gauge", "Queues with notifications active this month.", "notifiers_month"),
     _one("messages_total", "gauge", "Messages stored.", "messages"),
-    _one("queues_notify_total1", "gauge", "Queues with notifier credentials.", "notifiers"),
+    _one("queues_notify_total1", "gauge", "Notifications that wait for a notifier.", "notifications"),
     _one("queues_notify_total2", "gauge", "Queues with notifier credentials.", "notifiers"),
     _one("rcv_services_count", "gauge", "Receive services.", "rcv_services"),
     _one("rcv_services_queues_count", "gauge", "Queues of receive services.", "rcv_service_queues"),
