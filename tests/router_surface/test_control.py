@@ -4,6 +4,7 @@ import asyncio
 import base64
 import errno
 import logging
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from unittest.mock import Mock
@@ -165,10 +166,13 @@ async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlSer
     queue = await client.new()
     session = await Session.open(control, ADMIN)
     head, *rows = await session.all("clients")
-    assert head.startswith("clientId,version,createdAt")
+    assert head.startswith("clientId,sessionId,connected,createdAt,rcvActiveAt,sndActiveAt,age,subscriptions,")
     (row,) = rows
     cells = dict(zip(head.split(","), row.split(","), strict=True))
-    assert (cells["version"], cells["subscriptions"], cells["service"]) == ("19", "1", "no")
+    assert (cells["connected"], cells["subscriptions"], cells["version"], cells["service"]) == ("True", "1", "19", "no")
+    assert cells["sessionId"] == ""  # nothing that links it to what was seen elsewhere
+    assert abs(time.time() - int(cells["createdAt"])) < 60 and int(cells["age"]) < 60
+    assert int(cells["createdAt"]) <= int(cells["rcvActiveAt"])
     assert text(queue.rcv_id) not in row
     user = await Session.open(control, USER)
     lines = await user.all("sockets")

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
-from weir.router.control_stats import server_info, sockets, stats
+from weir.router.control_stats import clients, server_info, sockets, stats
 from weir.router.view import EdgeView, Fleet
 from weir.store.records import EntityStatus, QueueRecord, Status, Unavailable
 from weir.store.store import Store
@@ -171,17 +171,8 @@ class _Session:
             yield line
 
     async def clients(self, arguments: list[str]) -> AsyncIterator[str]:
-        yield (
-            "clientId,version,createdAt,rcvActiveAt,sndActiveAt,age,"
-            "subscriptions,ntfSubscriptions,outgoingBytes,service"
-        )
-        now = time.time()
-        for client in self._edge.clients():
-            times = ",".join(_time(at) for at in (client.created, client.rcv_active, client.snd_active))
-            yield (
-                f"{client.id},{client.version},{times},{int(now - client.created)},"
-                f"{client.subs},{client.ntf_subs},{client.outgoing},{'yes' if client.service else 'no'}"
-            )
+        for line in clients(self._edge):
+            yield line
 
     async def trace(self, arguments: list[str]) -> AsyncIterator[str]:
         client, switch = arguments
@@ -288,10 +279,6 @@ def _status(record: QueueRecord) -> str:
     if isinstance(record.status, BlockingInfo):
         return f"blocked, {encode_blocking_info(record.status).decode()}"
     return record.status.value
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _Run = Callable[[_Session, list[str]], AsyncIterator[str]]

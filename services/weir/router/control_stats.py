@@ -1,7 +1,8 @@
-"""The numbers the control port prints: `stats`, `sockets` and `server-info`, line by line."""
+"""The numbers the control port prints: `stats`, `clients`, `sockets` and `server-info`, line by line."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -76,6 +77,21 @@ def stats(numbers: FleetNumbers, admin: bool) -> Iterator[str]:
 
 def _short(name: str) -> str:
     return name[1].lower() + name[2:]
+
+
+def clients(edge: EdgeView) -> Iterator[str]:
+    """The reference's columns, then ours. A session id names a connection outside of this process, too: left empty."""
+    yield (
+        "clientId,sessionId,connected,createdAt,rcvActiveAt,sndActiveAt,age,subscriptions,"
+        "version,ntfSubscriptions,outgoingBytes,service"
+    )
+    now = int(time.time())
+    for client in edge.clients():
+        created, rcv_active, snd_active = int(client.created), int(client.rcv_active), int(client.snd_active)
+        yield (
+            f"{client.id},,True,{created},{rcv_active},{snd_active},{now - created},{client.subs},"
+            f"{client.version},{client.ntf_subs},{client.outgoing},{'yes' if client.service else 'no'}"
+        )
 
 
 def sockets(edge: EdgeView) -> Iterator[str]:
