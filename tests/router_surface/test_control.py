@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -18,6 +18,7 @@ from weir.router.config import Auth, RouterConfig, Telemetry
 from weir.router.control import HELP, ControlServer, start_control
 from weir.router.control_stats import stats
 from weir.router.view import FleetNumbers
+from weir.store.records import UNAVAILABLE
 from weir.wire import commands as cmd
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
 from weir.wire.replies import DELD, ERR, OK
@@ -99,14 +100,14 @@ async def test_nothing_without_auth(control: ControlServer) -> None:
 
 async def test_a_role_is_set_once(control: ControlServer) -> None:
     session = await Session.open(control)
-    assert await session.say("auth wrong") == "Current role is none"
-    assert await session.say(f"auth {USER}") == "Current role is user"
-    assert await session.say(f"auth {ADMIN}") == "Current role is user, start new session to change."
-    assert await session.say(f"auth {USER}") == "Current role is user"
+    assert await session.say("auth wrong") == "Current role is CPRNone"
+    assert await session.say(f"auth {USER}") == "Current role is CPRUser"
+    assert await session.say(f"auth {ADMIN}") == "Current role is CPRUser, start new session to change."
+    assert await session.say(f"auth {USER}") == "Current role is CPRUser"
     assert await session.say("clients") == "AUTH"
     admin = await Session.open(control)
-    assert await admin.say(f"auth {ADMIN}") == "Current role is admin"
-    assert await admin.say(f"auth {USER}") == "Current role is admin, start new session to change."
+    assert await admin.say(f"auth {ADMIN}") == "Current role is CPRAdmin"
+    assert await admin.say(f"auth {USER}") == "Current role is CPRAdmin, start new session to change."
 
 
 async def test_help_unknown_words_and_wrong_counts(control: ControlServer) -> None:
@@ -115,7 +116,10 @@ async def test_help_unknown_words_and_wrong_counts(control: ControlServer) -> No
     assert await session.say("fly") == "error: unknown command, try help"
     assert await session.say("status") == "error: status takes 1 words, try help"
     assert await session.say("block AAAA") == "error: block takes 2 words, try help"
-    assert await session.say("\nsave") == "ok, all state is in Redis"  # an empty line is passed over
+    assert await session.say("help me") == "error: help takes 0 words, try help"
+    assert (
+        await session.say("\nsave", 2) == "saving server state...\nserver state saved!"
+    )  # empty lines are passed over
 
 
 async def test_stats_are_the_fleets(fleet: Fleet, control: ControlServer) -> None:
@@ -179,12 +183,31 @@ async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlSer
     assert lines[0].startswith("Sockets for port ")
     assert lines[-1] == "leaked: 0"
     user = await Session.open(control, USER)
-    lines = await user.all("server-info")
-    assert "Clients: 1 here, 1 in all" in lines
-    assert "SMP subscriptions: 1 here, 1 in all" in lines
-    assert not any(line.startswith("Handshakes") for line in lines)
-    admin = await Session.open(control, ADMIN)
-    assert any(line.startswith("Handshakes") for line in await admin.all("server-info"))
+    other = await fleet.client(1)
+    await other.new()
+    await fleet[1]._report()
+    user_lines = await user.all("server-info")
+    assert user_lines[0].startswith("Threads: ")  # edges of tests before are remembered for a while
+    assert user_lines[1:8] == [
+        "Clients: 2",
+        "SMP subscriptions: 2",
+        "SMP subscribed clients: 2",
+        "SMP subscribed clients count 2: 2",
+        "Ntf subscriptions: 0",
+        "Ntf subscribed clients: 0",
+        "Ntf subscribed clients count 2: 0",
+    ]
+    assert "Clients of this edge: 1" in user_lines and "SMP subscriptions of this edge: 1" in user_lines
+    admin_lines = await (await Session.open(control, ADMIN)).all("server-info")
+    assert admin_lines[2:7] == [
+        "SMP subscriptions (via clients): 2",
+        "SMP subscribed clients (via clients): 2",
+        "Ntf subscriptions (via clients): 0",
+        "Ntf subscribed clients (via clients): 0",
+        "SMP subscriptions: 2",
+    ]
+    assert "Handshakes: 0" in admin_lines
+    assert set(user_lines) < set(admin_lines)
 
 
 async def test_block_and_unblock(fleet: Fleet, control: ControlServer) -> None:
@@ -192,19 +215,23 @@ async def test_block_and_unblock(fleet: Fleet, control: ControlServer) -> None:
     queue = await queue_with_message(recipient, sender)
     name = text(queue.snd_id)
     session = await Session.open(control, USER)
-    status = await session.say(f"status {name}")
-    assert status.startswith("status: active, updatedAt: 20") and status.endswith("queueMode: messaging")
+    day = int(time.time()) // 86400 * 86400
+    updated = f"updatedAt: Just (RoundedSystemTime {{roundedSeconds = {day}}}), queueMode: Just QMMessaging"
+    spam = "BlockingInfo {reason = BRSpam, notice = Nothing}"
+    content = "BlockingInfo {reason = BRContent, notice = Just (ClientNotice {ttl = Just 3600})}"
+    assert await session.say(f"status {name}") == f"status: EntityActive, {updated}"
     assert await session.say(f"unblock {name}") == "ok, queue was active"
-    assert await session.say(f"block {name} reason=spam") == "ok, queue blocked: reason=spam"
+    assert await session.say(f"block {name} reason=spam") == f"ok, queue blocked: EntityBlocked ({spam})"
     event = await recipient.event()
     assert (event.entity_id, event.reply) == (queue.rcv_id, ERR(Blocked(BLOCKED)))
     assert await sender.send(queue, b"more") == err(Blocked(BLOCKED))
-    assert (await session.say(f"status {name}")).startswith("status: blocked, reason=spam, ")
-    again = await session.say(f'block {name} reason=content,notice={{"ttl":3600}}')
-    assert again == "ok, already inactive: blocked, reason=spam"
-    assert 'reason=content,notice={"ttl":3600}' in await session.say(f"status {name}")
-    unblocked = await session.say(f"unblock {name}")
-    assert unblocked == 'ok, queue unblocked, reason to block was: reason=content,notice={"ttl":3600}'
+    assert await session.say(f"status {name}") == f"status: EntityBlocked ({spam}), {updated}"
+    again = await session.say(f'block {name} reason=content,notice={{ "ttl": 3600 }}')
+    assert again == f"ok, already inactive: EntityBlocked ({content})"
+    noticed = BlockingInfo(BlockingReason.CONTENT, b'{"ttl":3600}')  # as the reference writes it
+    assert await sender.send(queue, b"more") == err(Blocked(noticed))
+    assert await session.say(f"status {name}") == f"status: EntityBlocked ({content}), {updated}"
+    assert await session.say(f"unblock {name}") == f"ok, queue unblocked, reason to block was: {content}"
     assert await sender.send(queue, b"more") == OK()
 
 
@@ -219,7 +246,8 @@ async def test_what_is_no_queue(control: ControlServer) -> None:
     session = await Session.open(control, ADMIN)
     for word in ("status {}", "block {} reason=spam", "unblock {}", "delete {}"):
         assert await session.say(word.format("A" * 32)) == "error: AUTH"
-        assert await session.say(word.format("A")) == "error: not an id: expected base64url"
+        for no_id in ("A", "AA!AA"):
+            assert await session.say(word.format(no_id)) == "error: not an id: expected base64url"
 
 
 async def test_the_days_quota_of_blocked_queues(fleet: Fleet, config: RouterConfig) -> None:
@@ -230,12 +258,13 @@ async def test_the_days_quota_of_blocked_queues(fleet: Fleet, config: RouterConf
     fleet[0].config = replace(config, auth=replace(config.auth, daily_block_queue_quota=today + 1))
     server = await start_control(fleet[0])
     session = await Session.open(server, USER)
+    assert await session.say(f"block {'A' * 32} reason=spam") == "error: AUTH"  # and not counted
     assert (await session.say(f"block {text(queues[0].snd_id)} reason=spam")).startswith("ok, queue blocked")
     refused = await session.say(f"block {text(queues[1].snd_id)} reason=spam")
     assert refused == f"error: reached limit of {today + 1} queues blocked daily"
     fleet[0].config = replace(config, auth=replace(config.auth, daily_block_queue_quota=-1))
     assert await session.say(f"block {text(queues[1].snd_id)} reason=spam") == (
-        "error: reached limit of 0 queues blocked daily"
+        "error: reached limit of -1 queues blocked daily"
     )
     await server.close()
 
@@ -317,7 +346,10 @@ async def test_weir_smp_ctl(fleet: Fleet, control: ControlServer, capsys: pytest
         captured = capsys.readouterr()
         return code, captured.out + captured.err
 
-    assert await ctl("save") == (0, "ok, all state is in Redis\n")
+    assert await ctl("save") == (0, "saving server state...\nserver state saved!\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet[0], "save", AsyncMock(side_effect=UNAVAILABLE))
+        assert await ctl("save") == (1, "saving server state...\nerror: Redis does not answer\n")
     assert (await ctl("help"))[1] == HELP + "\n"
     code, output = await ctl("clients")
     assert code == 0 and output.startswith("clientId,") and output.count("\n") == 2

@@ -46,7 +46,7 @@ weir smp ctl --config weir.toml block SENDER_ID reason=spam
         raise Fail("a command is one line")
     answer = _ask(host, number, password, " ".join(options.command))
     sys.stdout.write(answer)
-    return 1 if answer.startswith(("AUTH", "error")) else 0
+    return 1 if any(line.startswith(("AUTH", "error")) for line in answer.splitlines()) else 0
 
 
 def _ask(host: str, number: int, password: str | None, command: str) -> str:

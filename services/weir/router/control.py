@@ -14,15 +14,13 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from weir.router.control_stats import clients, server_info, sockets, stats
+from weir.router.control_words import read_blocking, show_blocking, show_queue, show_status
 from weir.router.view import EdgeView, Fleet
 from weir.store.records import EntityStatus, QueueRecord, Status, Unavailable
 from weir.store.store import Store
-from weir.wire.error_codec import decode_blocking_info, encode_blocking_info
-from weir.wire.errors import BlockingInfo
 
 log = logging.getLogger(__name__)
 
@@ -30,21 +28,21 @@ _MAX_LINE = 4096
 _MAX_SESSIONS = 16
 _WRONG_PASSWORD_DELAY = 1.0
 _ATTEMPTS = 5  # a write that keeps finding the record changed under it
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 HELP = """\
+commands: stats, clients, sockets, server-info, status, block, unblock, delete, trace, suspend, resume, save, help, quit
 auth PASSWORD              take the role of this password (once a session)
 stats                      counters of the whole fleet
 clients                    clients of this edge, one a line (admin)
 sockets                    sockets of this edge
-server-info                clients and subscriptions, of this edge and of the fleet
+server-info                clients and subscriptions of the fleet, then of this edge
 status ID                  status of the queue with this sender or link id
 block ID reason=spam|content[,notice={"ttl":SECONDS}]
 unblock ID
 delete ID                  delete the queue and its messages (admin)
 trace CLIENT on|off        trace every command of one client of this edge (admin)
 suspend | resume           stop or start taking new clients on this edge (admin)
-save                       nothing to do: all state is in Redis (admin)
+save                       put this edge's counters into Redis, where all else is already (admin)
 help | quit"""
 
 
@@ -52,6 +50,10 @@ class Role(Enum):
     NONE = 0
     USER = 1
     ADMIN = 2
+
+    @property
+    def shown(self) -> str:
+        return f"CPR{self.name.title()}"
 
 
 class ControlServer:
@@ -103,14 +105,14 @@ class _Session:
     async def run(self) -> None:
         self._put("SMP server control port", "'help' for supported commands")
         while line := await self._reader.readuntil(b"\n"):
-            words = line.decode("utf-8", "replace").strip().split(" ")
-            if words[0] == "quit":
+            word, _, rest = line.decode("utf-8", "replace").strip().partition(" ")
+            if word == "quit":
                 break
-            if words[0]:
-                await self._command(words[0], words[1:])
+            if word:
+                await self._command(word, rest)
             await self._writer.drain()
 
-    async def _command(self, word: str, arguments: list[str]) -> None:
+    async def _command(self, word: str, rest: str) -> None:
         entry = _COMMANDS.get(word)
         if entry is None:
             self._put("error: unknown command, try help")
@@ -120,8 +122,10 @@ class _Session:
             log.warning("control port: %s without the right to", word)
             self._put("AUTH")
             return
-        if not min(count) <= len(arguments) <= max(count):
-            self._put(f"error: {word} takes {' or '.join(map(str, count))} words, try help")
+        # The last argument goes to the end of the line: a notice's JSON may have spaces.
+        arguments = rest.split(" ", max(count - 1, 0)) if rest else []
+        if len(arguments) != count:
+            self._put(f"error: {word} takes {count} words, try help")
             return
         if word not in ("auth", "help"):
             log.warning("control port: %s", word)
@@ -150,10 +154,10 @@ class _Session:
             if asked is Role.NONE:
                 await asyncio.sleep(_WRONG_PASSWORD_DELAY)
             self._role = asked
-            yield f"Current role is {self._role.name.lower()}"
+            yield f"Current role is {self._role.shown}"
         else:
             other = "" if asked is self._role else ", start new session to change."
-            yield f"Current role is {self._role.name.lower()}{other}"
+            yield f"Current role is {self._role.shown}{other}"
 
     async def help(self, arguments: list[str]) -> AsyncIterator[str]:
         yield HELP
@@ -196,28 +200,27 @@ class _Session:
         yield "ok, this edge takes new clients"
 
     async def save(self, arguments: list[str]) -> AsyncIterator[str]:
-        yield "ok, all state is in Redis"
+        yield "saving server state..."
+        await self._edge.save()
+        yield "server state saved!"
 
     async def status(self, arguments: list[str]) -> AsyncIterator[str]:
-        record = await self._queue(arguments[0])
-        day = (_EPOCH + timedelta(days=record.day)).date().isoformat()
-        mode = record.mode.name.lower() if record.mode else "none"
-        yield f"status: {_status(record)}, updatedAt: {day}, queueMode: {mode}"
+        yield show_queue(await self._queue(arguments[0]))
 
     async def block(self, arguments: list[str]) -> AsyncIterator[str]:
-        info = decode_blocking_info(arguments[1].encode())
+        info = read_blocking(arguments[1])
         if info is None:
             raise _Refused('expected reason=spam or reason=content, and perhaps ,notice={"ttl":SECONDS}')
+        quota, today = self._edge.config.auth.daily_block_queue_quota, f"qBlocked_{int(time.time()) // 86400}"
+        if quota and (await self._edge.store.read_stats()).get(today, 0) >= quota:
+            raise _Refused(f"reached limit of {quota} queues blocked daily")
         record = await self._queue(arguments[0])
-        if record.status is not EntityStatus.ACTIVE:
-            before = _status(record)
-            if record.status != info:
-                await _found(self._edge.store.block(record.snd_id, info))
-            yield f"ok, already inactive: {before}"
-            return
-        await self._count_blocked()
-        await _found(self._edge.store.block(record.snd_id, info))
-        yield f"ok, queue blocked: {encode_blocking_info(info).decode()}"
+        before = await _found(self._edge.store.block(record.snd_id, info))
+        if before.status is EntityStatus.ACTIVE:
+            await self._edge.store.add_stats({today: 1, "qBlocked": 1})
+            yield f"ok, queue blocked: {show_status(info)}"
+        else:
+            yield f"ok, already inactive: {show_status(info)}"
 
     async def unblock(self, arguments: list[str]) -> AsyncIterator[str]:
         record = await self._queue(arguments[0])
@@ -226,9 +229,8 @@ class _Session:
         elif record.status is EntityStatus.OFF:
             yield "error, queue is inactive"
         else:
-            info = encode_blocking_info(record.status).decode()
             await _found(self._edge.store.unblock(record.snd_id))
-            yield f"ok, queue unblocked, reason to block was: {info}"
+            yield f"ok, queue unblocked, reason to block was: {show_blocking(record.status)}"
 
     async def delete(self, arguments: list[str]) -> AsyncIterator[str]:
         for _ in range(_ATTEMPTS):
@@ -244,18 +246,11 @@ class _Session:
     async def _queue(self, text: str) -> QueueRecord:
         """The queue of a sender id, or else of a link id."""
         try:
-            entity_id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            entity_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
             raise _Refused("not an id: expected base64url") from None
         store = self._edge.store
         return await store.get_snd(entity_id) or await _found(_by_link(store, entity_id))
-
-    async def _count_blocked(self) -> None:
-        quota = self._edge.config.auth.daily_block_queue_quota
-        name = f"qBlocked_{int(time.time()) // 86400}"
-        if quota and (await self._edge.store.read_stats()).get(name, 0) >= quota:
-            raise _Refused(f"reached limit of {max(quota, 0)} queues blocked daily")
-        await self._edge.store.add_stats({name: 1, "qBlocked": 1})
 
 
 async def _by_link(store: Store, link_id: bytes) -> QueueRecord | None:
@@ -275,26 +270,20 @@ async def _found(queue: Awaitable[QueueRecord | None]) -> QueueRecord:
     return record
 
 
-def _status(record: QueueRecord) -> str:
-    if isinstance(record.status, BlockingInfo):
-        return f"blocked, {encode_blocking_info(record.status).decode()}"
-    return record.status.value
-
-
 _Run = Callable[[_Session, list[str]], AsyncIterator[str]]
-_COMMANDS: dict[str, tuple[Role, tuple[int, ...], _Run]] = {
-    "auth": (Role.NONE, (1,), _Session.auth),
-    "help": (Role.NONE, (0,), _Session.help),
-    "stats": (Role.USER, (0,), _Session.stats),
-    "sockets": (Role.USER, (0,), _Session.sockets),
-    "server-info": (Role.USER, (0,), _Session.server_info),
-    "status": (Role.USER, (1,), _Session.status),
-    "block": (Role.USER, (2,), _Session.block),
-    "unblock": (Role.USER, (1,), _Session.unblock),
-    "clients": (Role.ADMIN, (0,), _Session.clients),
-    "delete": (Role.ADMIN, (1,), _Session.delete),
-    "trace": (Role.ADMIN, (2,), _Session.trace),
-    "suspend": (Role.ADMIN, (0,), _Session.suspend),
-    "resume": (Role.ADMIN, (0,), _Session.resume),
-    "save": (Role.ADMIN, (0,), _Session.save),
+_COMMANDS: dict[str, tuple[Role, int, _Run]] = {
+    "auth": (Role.NONE, 1, _Session.auth),
+    "help": (Role.NONE, 0, _Session.help),
+    "stats": (Role.USER, 0, _Session.stats),
+    "sockets": (Role.USER, 0, _Session.sockets),
+    "server-info": (Role.USER, 0, _Session.server_info),
+    "status": (Role.USER, 1, _Session.status),
+    "block": (Role.USER, 2, _Session.block),
+    "unblock": (Role.USER, 1, _Session.unblock),
+    "clients": (Role.ADMIN, 0, _Session.clients),
+    "delete": (Role.ADMIN, 1, _Session.delete),
+    "trace": (Role.ADMIN, 2, _Session.trace),
+    "suspend": (Role.ADMIN, 0, _Session.suspend),
+    "resume": (Role.ADMIN, 0, _Session.resume),
+    "save": (Role.ADMIN, 0, _Session.save),
 }

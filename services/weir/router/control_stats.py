@@ -13,18 +13,28 @@ _SUBS = ("qSub", "qSubAllB", "qSubEnd", "qSubEndB")
 _MESSAGES = ("msgSent", "msgRecv", "msgRecvGet", "msgGet", "msgGetNoMsg")
 _NOTIFICATIONS = ("msgSentNtf", "msgRecvNtf", "msgNtfs", "msgNtfsB", "msgNtfExpired")
 _PROXY = ("pRequests", "pSuccesses", "pErrorsConnect", "pErrorsCompat", "pErrorsOther")
-_EDGE = (
-    ("Clients", "clients"),
+# The reference's lines of `server-info`, which are the fleet's here.
+_CLIENTS = (
+    ("SMP subscriptions (via clients)", "subscriptions"),
+    ("SMP subscribed clients (via clients)", "subscribed_clients"),
+    ("Ntf subscriptions (via clients)", "ntf_subscriptions"),
+    ("Ntf subscribed clients (via clients)", "ntf_clients"),
+)
+_SUBSCRIBERS = (
     ("SMP subscriptions", "subscriptions"),
     ("SMP subscribed clients", "subscribed_clients"),
-    ("SMP service subscriptions", "service_subscriptions"),
-    ("SMP queues subscribed through services", "service_queues"),
+    ("SMP subscribed clients count 2", "subscribed_clients"),
     ("Ntf subscriptions", "ntf_subscriptions"),
     ("Ntf subscribed clients", "ntf_clients"),
+    ("Ntf subscribed clients count 2", "ntf_clients"),
+)
+_OWN = (
+    ("SMP service subscriptions", "service_subscriptions"),
+    ("SMP queues subscribed through services", "service_queues"),
     ("Ntf service subscriptions", "ntf_services"),
     ("Ntf queues subscribed through services", "ntf_service_queues"),
 )
-_ADMIN = (
+_OWN_ADMIN = (
     ("Handshakes", "handshakes"),
     ("Messages that wait for their ACK", "in_flight"),
     ("Messages that wait for room", "deferred"),
@@ -32,6 +42,11 @@ _ADMIN = (
     ("Relays", "relays"),
     ("Forwards", "forwards"),
     ("Folds", "folds"),
+)
+_HERE = (
+    ("Clients of this edge", "clients"),
+    ("SMP subscriptions of this edge", "subscriptions"),
+    ("Ntf subscriptions of this edge", "ntf_subscriptions"),
 )
 
 
@@ -106,8 +121,11 @@ def sockets(edge: EdgeView) -> Iterator[str]:
 
 
 def server_info(edge: EdgeView, numbers: FleetNumbers, admin: bool) -> Iterator[str]:
-    """Each line: this edge, then all edges together."""
+    """A thread of the reference is an edge here; its lines about queues between threads have no counterpart."""
     gauges = edge.gauges()
-    yield f"Edges: {len(numbers.edges)}"
-    for text, name in _EDGE + (_ADMIN if admin else ()):
-        yield f"{text}: {gauges.get(name, 0)} here, {numbers.total(name)} in all"
+    yield f"Threads: {len(numbers.edges)}"
+    yield f"Clients: {numbers.total('clients')}"
+    for text, name in (_CLIENTS if admin else ()) + _SUBSCRIBERS + _OWN + (_OWN_ADMIN if admin else ()):
+        yield f"{text}: {numbers.total(name)}"
+    for text, name in _HERE:
+        yield f"{text}: {gauges.get(name, 0)}"

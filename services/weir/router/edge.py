@@ -68,6 +68,7 @@ class Edge:
         self._sweeper: Sweeper | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._counted: dict[str, int] = {}
+        self._saving = asyncio.Lock()
 
     @classmethod
     async def start(cls, config: RouterConfig, *, socks: list[socket.socket] | None = None) -> Edge:
@@ -242,6 +243,14 @@ class Edge:
 
     async def _report(self) -> None:
         """Add what was counted to the fleet's counters; what cannot be added now is added later."""
+        with contextlib.suppress(Unavailable):
+            await self.save()
+
+    async def save(self) -> None:
+        async with self._saving:  # the store knows the last operation of an edge only
+            await self._save()
+
+    async def _save(self) -> None:
         stats = self.router.stats
         taken = stats.take()
         queues, stats.active_queues = stats.active_queues, set()
@@ -257,6 +266,7 @@ class Edge:
             stats.give_back(taken)
             stats.active_queues |= queues
             stats.active_queues_ntf |= queues_ntf
+            raise
 
     async def _disconnect_idle(self) -> None:
         """Clients without subscriptions that stay silent are let go; subscribed ones wait for messages."""

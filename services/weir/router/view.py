@@ -67,6 +67,9 @@ class EdgeView(Protocol):
     def trace_session(self, client: int, on: bool) -> bool:
         """Trace every command of one client; False when there is no such client."""
 
+    async def save(self) -> None:
+        """Put what was counted into the store; raises Unavailable."""
+
     async def suspend(self) -> None: ...
     async def resume(self) -> None: ...
 
