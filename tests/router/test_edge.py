@@ -17,6 +17,7 @@ from tests.router.test_services import credentials, subs
 from weir.client.smp import SmpClient
 from weir.router.config import RouterConfig
 from weir.store.embedded import Embedded, free_port
+from weir.telemetry.metrics import FLEET, GAUGES
 from weir.wire import commands as cmd
 from weir.wire.ids_hash import of_id
 from weir.wire.replies import ALLS, OK
@@ -48,6 +49,10 @@ async def test_gauges(fleet: Fleet) -> None:
         "ntf_services": 0,
         "ntf_service_queues": 0,
         "in_flight": 1,
+        "in_flight_clients": 1,
+        "pending_60": 1,
+        "pending_more": 0,
+        "forwards": 0,
         "deferred": 0,
         "folds": 0,
         "relays": 0,
@@ -56,6 +61,8 @@ async def test_gauges(fleet: Fleet) -> None:
         "handshakes": 0,
     }
     assert {name: gauges[name] for name in expected} == expected
+    read = {number for metric in GAUGES for _, number in metric.samples} | {number for *_, number in FLEET}
+    assert read <= gauges.keys(), "what the metrics show is what edges say"
     assert gauges["record_cache"] > 0 and gauges["certificate_days"] > 300
     infos = sorted(edge.clients(), key=lambda info: info.id)
     assert [(info.version, info.subs, info.ntf_subs, info.service) for info in infos] == [

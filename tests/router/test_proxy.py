@@ -309,6 +309,7 @@ async def test_forwards_are_counted_and_wait_their_turn(fleet: Fleet, config: Ro
     forwards = [asyncio.create_task(proxied.do(cmd.SEND(False, b"1"), os.urandom(24))) for _ in range(4)]
     await asyncio.sleep(0.1)
     assert silent.blocks == 2
+    assert fleet[2].gauges()["forwards"] == 2
     await proxied.peer.smp.ping()
     assert await asyncio.gather(*forwards) == [broker(BrokerErrorTag.TIMEOUT)] * 4
     assert silent.blocks == 2

@@ -1,6 +1,9 @@
+from dataclasses import fields
+
 import pytest
 
-from weir.router.stats import ServiceStats, Stats
+from weir.router.stats import ProxyStats, ServiceStats, Stats
+from weir.telemetry.metrics import RELAYS, SERVICES, STATS
 from weir.wire.ids_hash import EMPTY
 
 HASH = b"\1" * 16
@@ -54,3 +57,12 @@ def test_times_fall_into_the_reference_buckets(seconds: int, bucket: int) -> Non
     stats = Stats()
     stats.acknowledged(seconds)
     assert stats.msgRecvAckTimes == {bucket: 1}
+
+
+def test_every_counter_of_the_metrics_is_counted_here() -> None:
+    counted = set()
+    for item in fields(Stats):
+        value = getattr(Stats(), item.name)
+        parts = fields(value) if isinstance(value, (ProxyStats, ServiceStats)) else ()
+        counted |= {f"{item.name}_{part.name}" for part in parts} or {item.name}
+    assert {number for metric in (*STATS, *RELAYS, *SERVICES) for _, number in metric.samples} <= counted

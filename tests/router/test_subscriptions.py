@@ -1,4 +1,4 @@
-from weir.router.subscriptions import ServiceTotals, Sub
+from weir.router.subscriptions import PENDING_GAUGES, ServiceTotals, Sub, count_pending
 from weir.wire import ids_hash
 
 
@@ -9,6 +9,24 @@ def test_the_same_message_is_not_given_twice() -> None:
     sub.clear()
     assert not sub.give(b"m1"), "acknowledged, and then the same event again"
     assert sub.give(b"m2")
+
+
+def test_messages_that_wait_for_their_ack_by_how_long() -> None:
+    gauges = dict.fromkeys(PENDING_GAUGES, 0)
+    for sent in ([0, 9999, 9941, 9940], [9700, 8800, 6401, 6400], [0]):
+        subs = [Sub(n) for n in range(len(sent))]
+        for sub, at in zip(subs, sent, strict=True):
+            sub.sent = at
+        count_pending(subs, 10_000, gauges)
+    assert gauges == {
+        "in_flight_clients": 2,
+        "pending_60": 2,
+        "pending_300": 1,
+        "pending_1200": 1,
+        "pending_3600": 2,
+        "pending_more": 1,
+        "pending_max": 3600,
+    }
 
 
 def test_totals_follow_the_queues() -> None:

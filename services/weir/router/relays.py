@@ -63,6 +63,11 @@ class Relays:
     def __len__(self) -> int:
         return len(self._by_address)
 
+    @property
+    def forwards(self) -> int:
+        """Those that a relay has not answered yet."""
+        return sum(relay.waiting for relay in self._by_session.values())
+
     def is_own(self, server: ServerHost) -> bool:
         host = server.hosts[0].decode("latin-1") if server.hosts else ""
         return any(host == domain or host.endswith("." + domain) for domain in self._config.own_server_domains)

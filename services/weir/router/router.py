@@ -18,6 +18,7 @@ from weir.router.relays import Relays
 from weir.router.scheduler import Scheduler
 from weir.router.services import Services
 from weir.router.stats import Stats
+from weir.router.subscriptions import PENDING_GAUGES, count_pending
 from weir.store.records import QueueRecord
 
 if TYPE_CHECKING:
@@ -161,11 +162,14 @@ class Router:
 
     def gauges(self) -> dict[str, int]:
         """This edge now, by name; see view.EdgeView."""
-        gauges = dict.fromkeys(_CLIENT_GAUGES, 0)
+        gauges = dict.fromkeys((*_CLIENT_GAUGES, *PENDING_GAUGES), 0)
+        now = int(time())
         for client in self.clients.values():
             client.count_into(gauges)
+            count_pending(client.subs.values(), now, gauges)
         gauges["clients"] = len(self.clients)
         gauges["relays"] = len(self.relays)
+        gauges["forwards"] = self.relays.forwards
         gauges["folds"] = len(self.services.folds)
         gauges["fold_ready"] = sum(fold.ready for fold in self.services.folds)
         gauges["fold_delivered"] = sum(fold.delivered for fold in self.services.folds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from weir.wire import ids_hash
 
 
@@ -36,6 +38,21 @@ class Sub:
         self.msg_id = None
         self.sent = 0
         self.trace = b""
+
+
+_PENDING = ((60, "pending_60"), (300, "pending_300"), (1200, "pending_1200"), (3600, "pending_3600"))
+PENDING_GAUGES = ("in_flight_clients", *(name for _, name in _PENDING), "pending_more", "pending_max")
+
+
+def count_pending(subs: Iterable[Sub], now: int, gauges: dict[str, int]) -> None:
+    """One client's messages that wait for their ACK, by how long they do."""
+    times = [now - sub.sent for sub in subs if sub.sent]
+    if not times:
+        return
+    gauges["in_flight_clients"] += 1
+    gauges["pending_max"] = max(gauges["pending_max"], max(times))
+    for waited in times:
+        gauges[next((name for limit, name in _PENDING if waited < limit), "pending_more")] += 1
 
 
 class ServiceTotals:
