@@ -343,9 +343,12 @@ def _acknowledged(stats: Numbers) -> list[str]:
     buckets = sorted((int(k[len(_ACK_TIMES) :]), v) for k, v in stats.items() if k.startswith(_ACK_TIMES))
     count = stats.get("msgRecv", 0) + stats.get("msgRecvGet", 0)
     lines = [f"# HELP {name} Seconds from delivery to ACK.", f"# TYPE {name} histogram"]
-    below = 0
+    below = before = 0
     for seconds, hits in buckets:
+        if seconds - 60 > before:  # as the reference does: quantiles must not be spread over an empty stretch
+            lines.append(f'{name}_bucket{{le="{seconds - 60}"}} {below}')
         below += hits
+        before = seconds
         lines.append(f'{name}_bucket{{le="{seconds}"}} {below}')
     count = max(count, below)
     lines += [f'{name}_bucket{{le="+Inf"}} {count}', f"{name}_sum {stats.get('msgRecvAckTimesSum', 0)}"]
