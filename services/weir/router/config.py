@@ -115,7 +115,7 @@ class Proxy:
     host_mode: str = setting(kinds.choice("public", "onion"), "public", "which of a relay's hosts to prefer")
     required_host_mode: bool = setting(kinds.BOOL, False, "refuse relays without a host of that kind")
     own_server_domains: tuple[str, ...] = setting(kinds.TEXTS, (), "domains of your own relays, counted apart")
-    socks_proxy: str | None = setting(kinds.TEXT, None, "host:port of a SOCKS5 proxy")
+    socks_proxy: str | None = setting(kinds.SOCKS, None, "[user:password@]host:port of a SOCKS5 proxy")
     socks_mode: str = setting(kinds.choice("onion", "always"), "onion", "which relays are reached through it")
 
 

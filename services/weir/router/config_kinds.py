@@ -123,6 +123,21 @@ def _read_address(raw: object) -> str:
     return text
 
 
+# The reference's forms: `@` alone says that the proxy wants no password.
+SOCKS_FORM = re.compile(
+    r"(?:socks5://)?(?:(?P<user>[^:@/]+):(?P<password>[^@]*)@|@)?"
+    r"(?=[^@])(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:@/\[\]]+)?(?::(?P<port>\d{1,5}))?"
+)
+
+
+def _read_socks(raw: object) -> str:
+    text = _read_text(raw)
+    match = SOCKS_FORM.fullmatch(text)
+    if match is None or not 0 < int(match["port"] or 1) < 65536:
+        raise ValueError("expected [user:password@]host:port")
+    return text
+
+
 def _read_list(item: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
     def read(raw: object) -> tuple[T, ...]:
         if isinstance(raw, (list, tuple)):
@@ -164,6 +179,7 @@ SIZE: Kind[int] = Kind("size", _read_size, _show_size)
 TEXT: Kind[str] = Kind("text", _read_text)
 PASSWORD: Kind[str] = Kind("password", _read_password)
 COUNTRY: Kind[str] = Kind("country code", _read_country)
+SOCKS: Kind[str] = Kind("address", _read_socks)
 PATH: Kind[Path] = Kind("path", _read_path)
 ADDRESS: Kind[str] = Kind("host", _read_address)
 PORT: Kind[int] = Kind("port", _read_int(0, 65535))

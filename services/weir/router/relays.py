@@ -12,6 +12,7 @@ from time import monotonic
 
 from weir.client.smp import SmpClient
 from weir.router.config import Proxy as ProxyConfig
+from weir.router.config_kinds import SOCKS_FORM
 from weir.transport.client import ConnectError
 from weir.transport.socks import SocksProxy
 from weir.wire.address import DEFAULT_SMP_PORT, SmpAddress
@@ -21,7 +22,7 @@ from weir.wire.versions import SENDING_PROXY, SMP_RANGE, VersionRange
 
 _VERSIONS = VersionRange(SENDING_PROXY, SMP_RANGE.max)
 _TICK = 5.0
-_SOCKS_PORT = 9050
+_SOCKS_HOST, _SOCKS_PORT = "127.0.0.1", 9050
 
 
 class RelayError(Exception):
@@ -216,8 +217,11 @@ class Relays:
 def _socks(setting: str | None) -> SocksProxy | None:
     if setting is None:
         return None
-    host, _, port = setting.removeprefix("socks5://").rpartition(":")
-    return SocksProxy(host or setting, int(port) if port.isdigit() and host else _SOCKS_PORT)
+    match = SOCKS_FORM.fullmatch(setting)
+    assert match is not None, "the configuration has read it"
+    host, user = (match["host"] or _SOCKS_HOST).strip("[]"), match["user"]
+    credentials = None if user is None else (user.encode(), match["password"].encode())
+    return SocksProxy(host, int(match["port"] or _SOCKS_PORT), credentials)
 
 
 def _retrieve(task: asyncio.Task[Relay]) -> None:
