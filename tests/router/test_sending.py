@@ -1,15 +1,18 @@
 """SEND, delivery and ACK, on one edge and across two."""
 
 import asyncio
+import os
 
 import pytest
 
-from tests.router.fleet import Fleet, err, sok
+from tests.router.fleet import Fleet, Peer, Queue, err, sok
+from tests.router.test_links import link_queue
+from weir.client.smp import Closed, Request
 from weir.crypto.keys import KeyType, generate
 from weir.wire import commands as cmd
 from weir.wire.errors import Simple
 from weir.wire.message import RcvMsgBody
-from weir.wire.replies import MSG, OK
+from weir.wire.replies import LNK, MSG, OK
 from weir.wire.versions import VersionRange, max_message_length
 
 EDGES = [pytest.param(0, id="same edge"), pytest.param(1, id="across edges")]
@@ -104,6 +107,61 @@ async def test_sends_of_one_connection_keep_their_order(fleet: Fleet) -> None:
     queue = await r.new(secure=True)
     replies = await asyncio.gather(*(s.send(queue, b"%d" % n) for n in range(50)))
     assert set(map(type, replies)) == {OK}
+    assert await numbers(r, queue) == list(range(50))
+
+
+async def test_a_block_of_sends_keeps_its_order_at_a_busy_edge(fleet: Fleet) -> None:
+    """The last ones of the block find credentials in the cache while others still wait for their verification."""
+    r, s = await fleet.client(0), await fleet.client(1)
+    others, key = [await fleet.client(1) for _ in range(6)], generate("ed448")
+    queue = await r.new(secure=True)
+    nobody = [Request(cmd.SUB(), os.urandom(24), key) for _ in range(50)]
+    load = [asyncio.create_task(other.smp.send_many(nobody)) for other in others for _ in range(4)]
+    await others[0].do(cmd.SUB(), os.urandom(24), key)
+    replies = await s.smp.send_many([send(queue, n) for n in range(100)])
+    assert not all(task.done() for task in load), "it was busy all the time"
+    assert replies == [OK()] * 100
+    assert await numbers(r, queue) == list(range(100))
+    await asyncio.gather(*load)
+
+
+async def test_the_sends_that_remove_the_link_keep_their_order(fleet: Fleet) -> None:
+    r, s = await fleet.client(0), await fleet.client(1)
+    queue = await link_queue(r, None)
+    assert queue.ids.link_id is not None
+    queue.snd_key = generate("x25519")
+    assert isinstance(await s.do(cmd.LKEY(queue.snd_key.spki), queue.ids.link_id, queue.snd_key), LNK)
+    assert await s.smp.send_many([send(queue, n) for n in range(10)]) == [OK()] * 10
+    assert await numbers(r, queue) == list(range(10))
+
+
+async def test_a_sender_that_leaves_before_its_message_has_to_be_sent_again(fleet: Fleet) -> None:
+    """The store's answer, STALE, finds no client; nobody else may notice."""
+    r, s, other = await fleet.client(0), await fleet.client(1), await fleet.client(1)
+    queue = await r.new()
+    assert await s.send(queue, b"0") == OK(), "its credentials are cached"
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    assert await r.do(cmd.NKEY(generate("ed25519").spki, generate("x25519").public), queue.rcv_id, queue.rcv_key)
+    client = next(c for c in fleet[1].router.clients.values() if c.id == min(fleet[1].router.clients))
+    sending = asyncio.create_task(s.send(queue, b"1"))
+    async with asyncio.timeout(10):
+        while not client.sending:
+            await asyncio.sleep(0)
+    client.on_closed()
+    assert await other.send(queue, b"2") == OK()
+    assert errors == []
+    s.smp.connection.abort()
+    with pytest.raises(Closed):
+        await sending
+
+
+def send(queue: Queue, number: int) -> Request:
+    return Request(cmd.SEND(False, b"%d" % number), queue.snd_id, queue.snd_key)
+
+
+async def numbers(r: Peer, queue: Queue) -> list[int]:
+    """What the queue holds, acknowledged one after the other."""
     bodies = []
     reply = (await r.event()).reply
     while isinstance(reply, MSG):
@@ -111,7 +169,7 @@ async def test_sends_of_one_connection_keep_their_order(fleet: Fleet) -> None:
         assert isinstance(body, RcvMsgBody)
         bodies.append(int(body.body))
         reply = await r.ack(queue, reply.msg_id)
-    assert bodies == list(range(50))
+    return bodies
 
 
 async def test_messages_wait_for_a_subscriber(fleet: Fleet) -> None:

@@ -172,9 +172,10 @@ class QueueOp(Op):
             party.fetch(t.entity_id, self._fetched)
             return
         verifier, key = self.origin.verifier, self._key(record)
-        authorised = verifier.at_once(t, key)
+        behind = bool(self.client.backlog)  # commands of the same connection keep their order
+        authorised = None if behind else verifier.at_once(t, key)
         if authorised is None or not (authorised or len(record.rcv_keys) == 1):
-            if not verifier.is_cheap(t, key):
+            if behind or not verifier.is_cheap(t, key):
                 self._cached = True
                 self._record = record
                 self.client.hold += 1

@@ -1,7 +1,7 @@
 """SEND: a message is encrypted to its recipient here, once, and stored; whoever delivers it forwards bytes.
 
 Messages of one connection to one queue keep their order, whatever happens to its credentials meanwhile: those under way
-stand in a line. Behind one that has to be sent again, or was sent with another revision, nothing is sent.
+stand in a line. Behind one that is not sent, has to be sent again, or was sent with another revision, nothing is sent.
 """
 
 from __future__ import annotations
@@ -23,12 +23,25 @@ if TYPE_CHECKING:
     from weir.telemetry.tracing import Span
 
 
+_UNSENT = 0  # revisions begin at 1
+_WAITS = -1  # for those before it in the line
+
+
 class SendOp(QueueOp):
     __slots__ = ("_body", "_msg_id", "_secret", "_sent_rev", "_span", "_store_span", "_ts")
 
     auth_stat = "msgSentAuth"
 
-    _sent_rev: int | None  # that it was last sent with; None while it waits to be sent again
+    _sent_rev: int  # that it was last sent with, or one of the two above
+
+    def begin(self) -> None:
+        self._sent_rev = _UNSENT
+        line = self.client.sending.get(self.t.entity_id)
+        if line is None:
+            self.client.sending[self.t.entity_id] = [self]
+        else:
+            line.append(self)
+        QueueOp.begin(self)
 
     def _party(self) -> Party:
         return self.client.router.snd
@@ -48,19 +61,15 @@ class SendOp(QueueOp):
         ):
             self._refuse(record, len(command.body), day)
             return
+        line = client.sending.get(self.t.entity_id)
+        if line is not None and line[0] is not self and line[line.index(self) - 1]._sent_rev != record.rev:
+            self._sent_rev = _WAITS
+            client.hold += 1  # until it is its turn
+            return
         if record.link_id is not None and is_secured_messaging(record):
             client.hold += 1
             router.spawn(self._without_link(record))
             return
-        line = client.sending.get(self.t.entity_id)
-        if line is None:
-            client.sending[self.t.entity_id] = [self]
-        elif line[0] is not self:
-            line.append(self)
-            if line[-2]._sent_rev != record.rev:
-                self._sent_rev = None
-                client.hold += 1  # until it is its turn
-                return
         self._sent_rev = record.rev
         self._record = record
         self._ts = now
@@ -158,16 +167,20 @@ class SendOp(QueueOp):
         line.remove(self)
         if not line:
             del sending[snd_id]
-        elif line[0]._sent_rev is None:
+        elif line[0]._sent_rev == _WAITS:
+            line[0]._sent_rev = _UNSENT
             line[0].stale()
             self.client.release()
 
     def _send_again(self) -> None:
+        line = self.client.sending.get(self.t.entity_id)
+        if line is None:
+            return  # the client has left
         self._restore()
-        if self.client.sending[self.t.entity_id][0] is self:
+        if line[0] is self:
             self.stale()
         else:
-            self._sent_rev = None
+            self._sent_rev = _WAITS
             self.client.hold += 1
 
     def _refuse(self, record: QueueRecord, size: int, day: int) -> None:
