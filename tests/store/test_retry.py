@@ -1,6 +1,7 @@
 """An answer that is lost between Redis and the edge costs nothing: for every script, the second attempt answers as
 the first would have, and leaves Redis as the first would have."""
 
+import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,18 @@ from tests.support.redis import discard, start_server
 from weir.crypto.keys import generate
 from weir.store import keys, mux, resp, scripts
 from weir.store.embedded import Embedded
-from weir.store.records import Held, HeldNtf, NewLink, NewNotifier, NewQueue, NtfItem, Owner, QueueRecord
+from weir.store.records import (
+    EndEvent,
+    Held,
+    HeldNtf,
+    NewLink,
+    NewNotifier,
+    NewQueue,
+    NtfItem,
+    Owner,
+    QueueRecord,
+    Status,
+)
 from weir.wire.commands import LinkData, QueueMode, ServiceRole
 
 EDGE, OTHER = b"edge1", b"edge2"
@@ -532,5 +544,37 @@ async def test_a_message_that_was_acknowledged_before_the_retry(proxy: Proxy) ->
     proxy.refusing = False
     assert (await sending).status.name == "OK"
     assert (await direct.store.info(rec, 0)).size == 0  # type: ignore[union-attr]
+    await edge.close()
+    await direct.close()
+
+
+@pytest.mark.parametrize("kind", ["sub", "nsub"])
+async def test_a_subscription_that_another_took_before_the_retry(proxy: Proxy, kind: str) -> None:
+    """The first attempt came before the other's: the other keeps the queue, and this one hears END after its answer."""
+    direct = await open_edge(f"redis://{proxy._target[0]}:{proxy._target[1]}")
+    await direct.store.ask(0, b"FLUSHALL")
+    edge = await open_edge(proxy.url)
+    direct.store.leases.renew()
+    rec = await direct.new(ntf=True)
+    await direct.send(rec)
+    await direct.nsub(rec, 3, 3)
+    await direct.sub(rec, 3, 3)
+    proxy.refusing = True
+    proxy.lose_answer_to(edge.store.topology.scripts.shas[kind])
+    subscribing = asyncio.ensure_future(edge.sub(rec, 1, 1) if kind == "sub" else edge.nsub(rec, 1, 1))
+    await direct.until(lambda: bool(direct.events))  # END: the first attempt has displaced it
+    direct.events.clear()
+    await (direct.sub(rec, 2, 2) if kind == "sub" else direct.nsub(rec, 2, 2))
+    proxy.refusing = False
+    result = await subscribing
+    assert result.status is Status.OK
+    assert (result.head if kind == "sub" else result.pending) in (None, False), "what waits is the other's"
+    await edge.until(lambda: bool(edge.events))
+    assert edge.events == [EndEvent(rec.rcv_id if kind == "sub" else rec.ntf_id, 1, 1)]
+    assert await direct.settled() == [], "the other has it still"
+    owner = await direct.store.ask(
+        rec.partition, b"HGET", keys.queue(rec.partition, rec.rcv_id), b"o" if kind == "sub" else b"no"
+    )
+    assert owner == direct.store.token(2, 2)
     await edge.close()
     await direct.close()

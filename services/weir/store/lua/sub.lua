@@ -1,11 +1,11 @@
 -- SUB: makes a connection (or the service it speaks for) the queue's owner and puts the first message in flight to it.
 -- KEYS 1 queue record, 2 message list
 -- ARGV 1 rev, 2 owner token, 3 'edge:conn:' of the caller, 4 day, 5 expire before, 6 service or '', 7 MD5 of the
---      recipient id, 8 '1' on a retry (not needed: repeating it is harmless)
+--      recipient id, 8 '1' on a retry: when another connection has taken the queue since the first attempt, it stays so
 -- Answers 1 STALE, 2 GONE, 6 FENCED, or 16 + association, or {16 + association, first entry or '', expired};
 -- associations: 0 none, 1 new, 2 duplicate, 3 updated, 4 removed; 1, 3 and 4 make rev one more.
 -- The previous owner gets END; the owner of the service that the queue left gets END for this queue.
--- include: tell
+-- include: ended
 -- include: head
 -- include: assoc
 local q, m, token, own, service = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[6]
@@ -16,6 +16,7 @@ local joined = service ~= '' and share(service)
 if joined and joined[1] ~= token then return 6 end
 
 local id = string.sub(q, #tag + 4)
+if ARGV[8] == '1' and r[2] ~= token and ended(token, id) then return 16 end
 local entry, expired = head(m, tonumber(ARGV[5]))
 local was = r[3] or ''
 local assoc = 0
