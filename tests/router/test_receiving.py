@@ -9,6 +9,7 @@ from tests.router.fleet import Fleet, Peer, Queue, err, sok
 from weir.client.smp import Request
 from weir.crypto.authenticator import authenticate
 from weir.crypto.keys import dh
+from weir.router import scheduler
 from weir.wire import commands as cmd
 from weir.wire.errors import CommandError, Simple
 from weir.wire.message import RcvMsgBody
@@ -144,6 +145,23 @@ async def test_get_and_sub(fleet: Fleet, other_edge: int) -> None:
     assert await g.do(cmd.GET(), queue.rcv_id, queue.rcv_key) == OK()
     await g.silence()
     await r.silence()
+
+
+async def test_get_and_sub_in_one_block(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one of them is done, even when the other is verified before it has found its message."""
+    monkeypatch.setattr(scheduler, "_SLICE", 0.0)
+    monkeypatch.setattr(scheduler, "_SLICE_ALONE", 0.0)
+    r, s = await fleet.client(0), await fleet.client(1)
+    queue = await r.new(subscribe=False)
+    both = [Request(command, queue.rcv_id, queue.rcv_key) for command in (cmd.GET(), cmd.SUB())]
+    replies = await r.smp.send_many(both)
+    assert replies in ([OK(), err(CommandError.PROHIBITED)], [err(CommandError.PROHIBITED), sok(r)])
+    assert await s.send(queue, b"1") == OK()
+    if replies[1] == sok(r):
+        assert await r.text(queue) == b"1"
+    else:
+        assert body(queue, await r.do(cmd.GET(), queue.rcv_id, queue.rcv_key)) == b"1"
+        await r.silence()
 
 
 async def test_concurrent_senders(fleet: Fleet) -> None:

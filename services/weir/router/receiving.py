@@ -272,6 +272,8 @@ class GetOp(ColdOp):
             stats.msgGetProhibited += 1
             self.fail(CommandError.PROHIBITED)
             return
+        if sub is None:
+            sub = client.subs[rcv_id] = Sub(0, prohibit=True)  # at once: a SUB of the same block is prohibited too
         now = int(time())
         try:
             entry = await router.store.peek(record, router.expire_before(now))
@@ -280,10 +282,10 @@ class GetOp(ColdOp):
             self.fail(Simple.INTERNAL)
             return
         if isinstance(entry, Status):
+            if entry is Status.GONE:
+                del client.subs[rcv_id]
             self.not_ok(entry)
             return
-        if sub is None:
-            sub = client.subs[rcv_id] = Sub(0, prohibit=True)
         if entry is None or body is None:
             sub.msg_id = None
             stats.msgGetNoMsg += 1
