@@ -7,6 +7,7 @@ import pytest
 from tests.store.conftest import OpenEdge
 from tests.store.harness import KEY, NOW, awaited
 from weir.crypto.keys import generate
+from weir.store import keys
 from weir.store.records import (
     BlockedEvent,
     DeldEvent,
@@ -139,6 +140,31 @@ async def test_a_link_index_left_behind_is_taken_over(open_any: OpenEdge) -> Non
     assert await edge.store._claim_link(link_id, gone.rcv_id)  # and the edge died before NEW
     rec = await edge.new()
     assert await edge.store.set_link(rec, link_id, LINK) is Status.OK
+
+
+async def test_the_link_of_a_queue_that_two_attempts_make_at_once(open_any: OpenEdge) -> None:
+    """The slower one claimed it last, before the faster one's queue was there."""
+    edge = await open_any()
+    snd_id, link = os.urandom(24), NewLink(os.urandom(24), LINK)
+    given = {"mode": QueueMode.CONTACT, "snd_id": snd_id, "link": link, "request": b"r", "answer": b"a"}
+    fast, slow = edge.new_queue(**given), edge.new_queue(**given)
+    assert (await edge.store.new(fast)).status is Status.OK
+    p = edge.store.partition(link.link_id)
+    await edge.store.ask(p, b"SET", keys.link(p, link.link_id), slow.rcv_id)
+    assert await edge.store.new(slow) == NewResult(Status.EXISTS, answer=b"a")
+    found = await awaited(lambda done: edge.store.fetch_link(link.link_id, done))
+    assert found is not None and found.rcv_id == fast.rcv_id
+
+
+async def test_a_link_index_that_was_lost(open_any: OpenEdge) -> None:
+    edge = await open_any()
+    link = NewLink(os.urandom(24), LINK)
+    rec = await edge.new(mode=QueueMode.CONTACT, link=link)
+    p = edge.store.partition(link.link_id)
+    await edge.store.ask(p, b"UNLINK", keys.link(p, link.link_id))
+    assert await edge.store.set_link(rec, *link) is Status.OK
+    found = await awaited(lambda done: edge.store.fetch_link(link.link_id, done))
+    assert found is not None and found.rcv_id == rec.rcv_id
 
 
 async def test_notifiers(open_any: OpenEdge) -> None:

@@ -108,7 +108,7 @@ class Queues(Core):
         if raw == 0:
             return NewResult(Status.OK, new_record(new, p))
         if new.link is not None:
-            await self._free_link(new.link.link_id, new.rcv_id)
+            await self._give_link_back(new.link.link_id, new.rcv_id, new.snd_id)
         if isinstance(raw, list):
             return NewResult(Status.EXISTS, answer=raw[1])
         return NewResult(STATUS[raw])
@@ -131,7 +131,7 @@ class Queues(Core):
 
     async def set_link(self, rec: QueueRecord, link_id: bytes, data: LinkData) -> Status:
         """LSET: CONFLICT for another link id, other fixed data, or a link id that another queue has."""
-        if rec.link_id is None and not await self._claim_link(link_id, rec.rcv_id):
+        if not await self._claim_link(link_id, rec.rcv_id):  # always: an index that was lost is there again
             return Status.CONFLICT
         p = rec.partition
         raw = await self.call(
@@ -259,6 +259,14 @@ class Queues(Core):
             return False
         await self.call(p, "move_link", [key], [holder, rcv_id])
         return bool(await self.ask(p, b"GET", key) == rcv_id)
+
+    async def _give_link_back(self, link_id: bytes, rcv_id: bytes, snd_id: bytes) -> None:
+        """A queue that was not made lets go of its link: to the attempt that was faster, if it is that one's."""
+        made = await self.get_snd(snd_id)
+        if made is None or made.link_id != link_id:
+            await self._free_link(link_id, rcv_id)
+        else:
+            await self._claim_link(link_id, made.rcv_id)
 
     async def _free_link(self, link_id: bytes, rcv_id: bytes) -> None:
         p = self.partition(link_id)
