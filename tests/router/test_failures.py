@@ -4,24 +4,30 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha3_384
 from pathlib import Path
 
 import pytest
 
 from tests.router.fleet import Fleet, Peer, err, router_config, sok
+from tests.router.test_notifications import nkey, nmsg
 from tests.router.test_services import credentials, service_id, subs, until_alls
 from tests.support.redis import discard, start_server
+from weir.crypto.keys import generate
 from weir.crypto.pem import UnusableFile
 from weir.router.config import Drain, RouterConfig
 from weir.router.edge import Edge
 from weir.store.embedded import Embedded, start_embedded
 from weir.store.records import StoreError
+from weir.store.store import Store
 from weir.transport.server import bind
 from weir.wire import commands as cmd
 from weir.wire import ids_hash
+from weir.wire.commands import LinkData, MessagingReq
 from weir.wire.errors import Simple
-from weir.wire.replies import ALLS, MSG, OK, SOKS
+from weir.wire.replies import ALLS, IDS, MSG, OK, SOKS
 
 
 @pytest.fixture
@@ -59,6 +65,27 @@ async def usable(peer: Peer) -> None:
             await asyncio.sleep(0.1)
 
 
+@contextmanager
+def stopped_at(
+    monkeypatch: pytest.MonkeyPatch, store: Store, method: str, servers: list[Embedded]
+) -> Iterator[asyncio.Event]:
+    """Redis stops right before the store's first call of this method, and goes on at the end."""
+    stopped = asyncio.Event()
+    call = getattr(store, method)
+
+    def stop(*args: object) -> None:
+        if not stopped.is_set():
+            stopped.set()
+            os.kill(servers[-1].pid, signal.SIGSTOP)
+        call(*args)
+
+    monkeypatch.setattr(store, method, stop)
+    try:
+        yield stopped
+    finally:
+        os.kill(servers[-1].pid, signal.SIGCONT)
+
+
 async def test_a_redis_that_does_not_answer(frail: Fleet, own_redis: list[Embedded]) -> None:
     r, s = await frail.client(0), await frail.client(1)
     queue = await r.new(secure=True)
@@ -88,6 +115,45 @@ async def test_a_redis_that_does_not_answer(frail: Fleet, own_redis: list[Embedd
         if getattr(body, "body", None) == b"3":
             break
     assert not r.smp.closed.is_set() and not s.smp.closed.is_set(), "connections survive"
+
+
+async def test_a_repeated_new_that_redis_does_not_answer_in_time(
+    frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its subscription is answered after all; that is too late for this NEW, and must not hurt the next."""
+    r, again = await frail.client(0), await frail.client(1)
+    corr_id, key = os.urandom(24), generate("ed25519")
+    request = MessagingReq((sha3_384(corr_id).digest()[:24], LinkData(b"fixed", b"user")))
+    command = cmd.NEW(key.spki, generate("x25519").public, queue_req=request)
+    ids = await r.do(command, b"", key, corr_id=corr_id)
+    assert isinstance(ids, IDS)
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    with stopped_at(monkeypatch, frail[1].store, "sub", own_redis):
+        assert await again.do(command, b"", key, corr_id=corr_id) == err(Simple.INTERNAL)
+    await usable(again)
+    assert errors == []
+    assert await again.do(command, b"", key, corr_id=corr_id) == ids
+
+
+async def test_notifications_that_redis_does_not_give_in_time(
+    frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing breaks, so nothing is asserted again; and with one waiting, the next one does not poke."""
+    r, s, n = await frail.client(0), await frail.client(0), await frail.client(1)
+    queue = await r.new(secure=True)
+    notifier = await nkey(r, queue)
+    assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(n)
+    with stopped_at(monkeypatch, frail[1].store, "take_ntfs", own_redis) as stopped:
+        assert await s.send(queue, b"1", notification=True) == OK()
+        async with asyncio.timeout(10):
+            await stopped.wait()
+        assert await n.do(cmd.SEND(False, b"x"), os.urandom(24)) == err(Simple.INTERNAL)
+    await usable(s)
+    assert await s.send(queue, b"2", notification=True) == OK()
+    metas = [await nmsg(n, notifier), await nmsg(n, notifier)]
+    assert len({meta.msg_id for meta in metas}) == 2
+    await n.silence()
 
 
 async def test_a_redis_that_is_killed_and_comes_back(frail: Fleet, own_redis: list[Embedded]) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _TAKES = 64  # notifiers of one client that are asked about at once
 _TRIES = 3
+_RETRY = 1.0  # seconds until notifications that Redis did not give are asked for again
 _PER_BLOCK = 80
 
 
@@ -42,7 +43,7 @@ class Notifications:
     def __init__(self, router: Router) -> None:
         self._router = router
         self._waiting: set[Client] = set()
-        self._taking: dict[Client, int] = {}  # → takes on their way
+        self._taking: dict[Client, set[bytes]] = {}  # → notifiers whose notifications are being taken
         self._scheduled = False
 
     def ready(self, conn: int, gen: int, ntf_id: bytes) -> None:
@@ -77,18 +78,20 @@ class Notifications:
 
     def _take(self, client: Client) -> None:
         while client.ntf_waiting and not client.closed and not client.out.full:
-            taking = self._taking.get(client, 0)
-            if taking >= _TAKES:
+            taking = self._taking.setdefault(client, set())
+            if len(taking) >= _TAKES:
                 break
-            self._taking[client] = taking + 1
-            _Take(self._router, client, client.ntf_waiting.pop()).next()
+            ntf_id = client.ntf_waiting.pop()
+            if ntf_id not in taking:  # else the take that is under way finds the new ones, too
+                taking.add(ntf_id)
+                _Take(self._router, client, ntf_id).next()
 
-    def taken(self, client: Client) -> None:
-        left = self._taking.get(client, 0) - 1
-        if left > 0:
-            self._taking[client] = left
-        else:
-            self._taking.pop(client, None)
+    def taken(self, client: Client, ntf_id: bytes) -> None:
+        taking = self._taking.get(client)
+        if taking is not None:
+            taking.discard(ntf_id)
+            if not taking:
+                del self._taking[client]
         self._take(client)
 
     async def fold(self, client: Client) -> None:
@@ -135,8 +138,8 @@ class _Take:
             gen, holder = (None, b"") if sub is None else sub
         else:
             gen, holder = client.epoch, service.service_id
-        if gen is None:
-            self._router.notifications.taken(client)
+        if gen is None or client.closed:
+            self._router.notifications.taken(client, self._ntf_id)
             return
         expire_before = int(time() - self._router.config.queues.notification_ttl)
         self._router.store.take_ntfs(
@@ -145,14 +148,17 @@ class _Take:
 
     def _taken(self, taken: TakenNtfs | Unavailable) -> None:
         client = self._client
-        items = []
         if not isinstance(taken, Unavailable):
-            items = taken.items
             self._router.stats.msgNtfExpired += taken.expired
         if client.closed:
             return
+        if isinstance(taken, Unavailable):
+            # Those that come meanwhile do not tell of themselves: this one is not done until there are none.
+            self._router.loop.call_later(_RETRY, self.next)
+            return
+        items = taken.items
         if not items:
-            self._router.notifications.taken(client)
+            self._router.notifications.taken(client, self._ntf_id)
             return
         version = client.session.version
         for item in items:

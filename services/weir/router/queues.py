@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+from functools import partial
 from hashlib import sha3_384, sha256
 from time import time
 from typing import TYPE_CHECKING
@@ -180,11 +182,11 @@ async def _subscribe(client: Client, rcv_id: bytes) -> bool:
             await router.services.owned(client)
         gen = router.next_gen() if service is None or client.epoch is None else client.epoch
         sub = client.subs[rcv_id] = Sub(gen)
-        subscribed = router.loop.create_future()
+        subscribed: asyncio.Future[SubResult | Unavailable] = router.loop.create_future()
         service_id = None if service is None else service.service_id
         now = int(time())
         before = router.expire_before(now)
-        router.store.sub(record, client.id, gen, service_id, now // 86400, before, subscribed.set_result)
+        router.store.sub(record, client.id, gen, service_id, now // 86400, before, partial(_settle, subscribed))
         result = await subscribed
         if isinstance(result, Unavailable):
             raise result
@@ -298,6 +300,11 @@ def _chosen_snd_id(command: NEW) -> bytes | None:
 
 def _request_hash(command: NEW) -> bytes:
     return sha256(encode_command(_KEPT_VERSION, command)).digest()
+
+
+def _settle(future: asyncio.Future[SubResult | Unavailable], result: SubResult | Unavailable) -> None:
+    if not future.done():  # the store may answer yet, after it did not in time
+        future.set_result(result)
 
 
 def _ignore(_: object) -> None:
