@@ -1,13 +1,14 @@
 """Redis that is slow, restarts or goes away; edges that drain, die or start badly."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha3_384
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from weir.crypto.keys import generate
 from weir.crypto.pem import UnusableFile
 from weir.router.config import Drain, RouterConfig
 from weir.router.edge import Edge
+from weir.store import keys
 from weir.store.embedded import Embedded, start_embedded
 from weir.store.records import StoreError
 from weir.store.store import Store
@@ -65,7 +67,7 @@ async def usable(peer: Peer) -> None:
             await asyncio.sleep(0.1)
 
 
-@contextmanager
+@contextlib.contextmanager
 def stopped_at(
     monkeypatch: pytest.MonkeyPatch, store: Store, method: str, servers: list[Embedded]
 ) -> Iterator[asyncio.Event]:
@@ -134,6 +136,36 @@ async def test_a_repeated_new_that_redis_does_not_answer_in_time(
     await usable(again)
     assert errors == []
     assert await again.do(command, b"", key, corr_id=corr_id) == ids
+
+
+@pytest.mark.parametrize("method", ["fetch_rcv", "ack"])
+async def test_a_message_that_cannot_be_passed_over_in_time(
+    frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Its body is gone, and Redis does not answer when the next one is to come in its place."""
+    r, s, other = await frail.client(0), await frail.client(1), await frail.client(0)
+    queue = await r.new(subscribe=False)
+    assert await s.send(queue, b"gone") == OK()
+    assert await s.send(queue, b"next") == OK()
+    store, skip = frail[0].store, frail[0].router.delivery.skip
+    record = await store.get_rcv(queue.rcv_id)
+    assert record is not None
+    (first, _) = await store.ask(p := record.partition, b"LRANGE", keys.messages(p, queue.rcv_id), 0, -1)
+    await store.ask(p, b"UNLINK", keys.body(p, first[:24]))
+    skipped = asyncio.Event()
+
+    def stop_there(_: object, *args: Any) -> None:
+        going_on.enter_context(stopped_at(monkeypatch, store, method, own_redis))
+        skipped.set()
+        skip(*args)
+
+    with contextlib.ExitStack() as going_on:
+        monkeypatch.setattr(type(frail[0].router.delivery), "skip", stop_there)
+        assert await r.sub(queue) == sok(r)
+        async with asyncio.timeout(10):
+            await skipped.wait()
+        assert await other.do(cmd.SEND(False, b"x"), os.urandom(24)) == err(Simple.INTERNAL)
+    assert await r.text(queue) == b"next"
 
 
 async def test_notifications_that_redis_does_not_give_in_time(

@@ -274,10 +274,24 @@ class _Skip:
                 now // 86400,
                 self._acked,
             )
+        elif record is UNAVAILABLE:
+            self._router.loop.call_later(_RETRY, self._again)
+
+    def _again(self) -> None:
+        """The client would wait for ever: for the store its message is in flight."""
+        if self._is_current():
+            self.begin()
+
+    def _is_current(self) -> bool:
+        client, sub = self._client, self._sub
+        return not client.closed and client.subs.get(self._rcv_id) is sub and sub.msg_id == self._entry.msg_id
 
     def _acked(self, result: AckResult | Unavailable) -> None:
         client, sub = self._client, self._sub
-        if result is UNAVAILABLE or client.closed or client.subs.get(self._rcv_id) is not sub:
+        if result is UNAVAILABLE:
+            self._router.loop.call_later(_RETRY, self._again)
+            return
+        if not self._is_current():
             return
         assert isinstance(result, AckResult)
         if result.status is Status.STALE:
