@@ -156,3 +156,21 @@ async def test_unused_sessions_are_let_go(relay: Fleet) -> None:
     assert len(relays) == 0
     assert relays.session(session.session_id) is None
     await relays.close()
+
+
+async def test_a_session_that_ends_late(relay: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was let go, and another one made, before its connection was closed: the other one stays."""
+    relays = Relays(Proxy(allow_local_relays=True, idle_ttl=0.0))
+    host = server_host(relay.address())
+    first = await relays.get(host)
+    with monkeypatch.context() as slowly:
+        slowly.setattr(type(first.client.connection), "close", lambda _: None)
+        relays._tick()
+    second = await relays.get(host)
+    assert second is not first
+    first.client.connection.abort()
+    async with asyncio.timeout(5):
+        while len(relays._watchers) > 1:
+            await asyncio.sleep(0.01)
+    assert await relays.get(host) is second
+    await relays.close()

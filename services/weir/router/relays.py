@@ -120,7 +120,7 @@ class Relays:
             raise
         relay = Relay(client, self.is_own(server))
         self._by_session[relay.session_id] = relay
-        watcher = asyncio.create_task(self._watch(server, relay))
+        watcher = asyncio.create_task(self._watch(relay))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return relay
@@ -179,13 +179,10 @@ class Relays:
             raise RelayError(BrokerErrorTag.HOST)
         return tuple(allowed)
 
-    async def _watch(self, server: ServerHost, relay: Relay) -> None:
+    async def _watch(self, relay: Relay) -> None:
         """Forget a session that has ended."""
         await relay.client.closed.wait()
-        self._by_session.pop(relay.session_id, None)
-        task = self._by_address.get(server)
-        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
-            self._by_address.pop(server, None)
+        self._forget(relay)
 
     def _let_go(self) -> bool:
         """Make room: close the session that has been unused for longest."""
@@ -197,11 +194,15 @@ class Relays:
         return True
 
     def _close(self, relay: Relay) -> None:
+        self._forget(relay)
+        relay.client.connection.close()
+
+    def _forget(self, relay: Relay) -> None:
+        """This session and no later one of the same relay."""
         self._by_session.pop(relay.session_id, None)
         for server, task in list(self._by_address.items()):
             if task.done() and not task.cancelled() and task.exception() is None and task.result() is relay:
                 del self._by_address[server]
-        relay.client.connection.close()
 
     def _tick(self) -> None:
         now = monotonic()
