@@ -109,6 +109,22 @@ async def test_get(fleet: Fleet) -> None:
     assert await r.do(cmd.GET(), queue.rcv_id, queue.rcv_key) == OK()
 
 
+async def test_two_acks_in_one_block(fleet: Fleet) -> None:
+    """The second has no message, whether it came by GET or by SUB, and without an id takes none but that one."""
+    r, g, s = await fleet.client(0), await fleet.client(0), await fleet.client(1)
+    for ack in (cmd.ACK(b""), None):
+        queue = await r.new()
+        for text in (b"1", b"2"):
+            assert await s.send(queue, text) == OK()
+        msg_id, _ = await r.msg(queue)
+        got = await g.do(cmd.GET(), queue.rcv_id, queue.rcv_key)
+        assert body(queue, got) == b"1"
+        both = [Request(ack or cmd.ACK(msg_id), queue.rcv_id, queue.rcv_key)] * 2
+        assert await g.smp.send_many(both) == [OK(), err(Simple.NO_MSG)]
+        first, second = await r.smp.send_many(both)
+        assert body(queue, first) == b"2" and second == err(Simple.NO_MSG)
+
+
 @pytest.mark.parametrize("other_edge", EDGES)
 async def test_get_and_sub(fleet: Fleet, other_edge: int) -> None:
     r, g, s = await fleet.client(0), await fleet.client(other_edge), await fleet.client(0)

@@ -152,7 +152,8 @@ class AckOp(QueueOp):
                 self.fail(Simple.NO_MSG)
             else:
                 client.hold += 1
-                client.spawn(self._got(record, sub, sub.msg_id))
+                msg_id, sub.msg_id = sub.msg_id, None  # another ACK of the same block has no message
+                client.spawn(self._got(record, sub, msg_id))
         else:
             # Without an id, only a message that has left for the client is meant.
             self._ack(sub.gen, command.msg_id or (sub.msg_id if sub.sent and sub.msg_id else _NO_ID))
@@ -238,9 +239,11 @@ class AckOp(QueueOp):
         try:
             result = await router.store.ack_get(record, msg_id, router.today())
         except Unavailable:
+            sub.msg_id = sub.msg_id or msg_id
             self.fail(Simple.INTERNAL)
         else:
             if result.status is Status.STALE:
+                sub.msg_id = sub.msg_id or msg_id
                 self.stale()
             elif result.status is Status.GONE:
                 self.gone()
@@ -248,7 +251,6 @@ class AckOp(QueueOp):
                 if result.acked is not None:
                     self._count(result.acked, sub)
                     router.stats.msgRecvGet += 1
-                sub.clear()
                 self.answer(OK)
         finally:
             self.client.release()
