@@ -88,7 +88,10 @@ class Services:
             client.fold.more()
 
     def associated(self, client: Client, entity_id: bytes, assoc: Assoc, stats: ServiceStats) -> None:
-        """Count what a SUB or NSUB did to the queue's service, and what this connection has been told of."""
+        """Count what a SUB or NSUB did to the queue's service, and what this connection has been told of.
+
+        ENDS carries the server's count and hash (rcv-services), which for a notifier are over notifier ids, as in SOKS;
+        the reference adds recipient ids after NSUB, and takes notifier ids away again: its hash fits neither."""
         totals = client.totals
         if assoc is Assoc.REMOVED:
             stats.srvAssocRemoved += 1
