@@ -152,18 +152,17 @@ async def test_a_message_that_cannot_be_passed_over_in_time(
     assert record is not None
     (first, _) = await store.ask(p := record.partition, b"LRANGE", keys.messages(p, queue.rcv_id), 0, -1)
     await store.ask(p, b"UNLINK", keys.body(p, first[:24]))
-    skipped = asyncio.Event()
+    skipped: asyncio.Future[asyncio.Event] = asyncio.get_running_loop().create_future()
 
     def stop_there(_: object, *args: Any) -> None:
-        going_on.enter_context(stopped_at(monkeypatch, store, method, own_redis))
-        skipped.set()
+        skipped.set_result(going_on.enter_context(stopped_at(monkeypatch, store, method, own_redis)))
         skip(*args)
 
     with contextlib.ExitStack() as going_on:
         monkeypatch.setattr(type(frail[0].router.delivery), "skip", stop_there)
         assert await r.sub(queue) == sok(r)
         async with asyncio.timeout(10):
-            await skipped.wait()
+            await (await skipped).wait()
         assert await other.do(cmd.SEND(False, b"x"), os.urandom(24)) == err(Simple.INTERNAL)
     assert await r.text(queue) == b"next"
 
