@@ -2,14 +2,17 @@
 
 import asyncio
 import os
+from typing import Any
 
 import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, err, sok
+from tests.router.test_outgoing import until
 from weir.client.smp import Request
 from weir.crypto.authenticator import authenticate
 from weir.crypto.keys import dh
 from weir.router import scheduler
+from weir.store.records import QueueRecord
 from weir.wire import commands as cmd
 from weir.wire.errors import CommandError, Simple
 from weir.wire.message import RcvMsgBody
@@ -292,3 +295,49 @@ async def raw_blocks(peer: Peer, requests: list[Request], count: int) -> list[li
     peer.smp.connection.send_contents(contents)
     async with asyncio.timeout(10):
         return [await blocks.get() for _ in range(count)]
+
+
+# END and the answer that it ends
+
+
+async def test_end_stays_behind_the_answer_in_a_block(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first SUB's answer waits for the second's; meanwhile another connection takes the first queue."""
+    r, other = await fleet.client(0), await fleet.client(1)
+    first, second = await r.new(subscribe=False), await r.new(subscribe=False)
+    store = fleet[0].store
+    sub, held = store.sub, list[Any]()
+
+    def hold_second(record: QueueRecord, *rest: Any) -> None:
+        if record.rcv_id == second.rcv_id:
+            held.append((record, *rest))
+        else:
+            sub(record, *rest)
+
+    monkeypatch.setattr(store, "sub", hold_second)
+    subs = [Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in (first, second)]
+    blocks = asyncio.create_task(raw_blocks(r, subs, 1))
+    await until(lambda: bool(held))
+    assert await other.sub(first) == sok(other)
+    await until(lambda: fleet[0].router.stats.qSubEnd == 1)
+    sub(*held[0])
+    assert of(first, await blocks) == [sok(r), END()]
+
+
+async def test_end_stays_behind_the_answer_with_a_message(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    r, other, s = await fleet.client(0), await fleet.client(1), await fleet.client(1)
+    queue = await r.new(subscribe=False)
+    assert await s.send(queue, b"1") == OK()
+    store = fleet[0].store
+    body, held = store.body, list[Any]()
+    monkeypatch.setattr(store, "body", lambda *asked: held.append(asked))
+    blocks = asyncio.create_task(raw_blocks(r, [Request(cmd.SUB(), queue.rcv_id, queue.rcv_key)], 1))
+    await until(lambda: bool(held))
+    await other.sub(queue)
+    await until(lambda: fleet[0].router.stats.qSubEnd == 1)
+    body(*held[0])
+    assert of(queue, await blocks) == [sok(r), END()]
+
+
+def of(queue: Queue, blocks: list[list[Any]]) -> list[object]:
+    """What was said of a queue, in order."""
+    return [t.reply for block in blocks for t in block if t.entity_id == queue.rcv_id]

@@ -35,6 +35,7 @@ class Batch:
         "_bytes",
         "_client",
         "_content",
+        "_held",
         "_kinds",
         "_left",
         "_limit",
@@ -57,6 +58,7 @@ class Batch:
         self._begun = self._sent = 0
         self._left = len(spans)
         self._bytes = 0
+        self._held = client.out.hold()
         self._messages: list[tuple[bytes, Sub, Entry]] = []
 
     def more(self) -> bool:
@@ -100,6 +102,7 @@ class Batch:
 
     def answer(self, op: Op, reply: bytes) -> None:
         t = op.t
+        self._held.ids.add(t.entity_id)
         self._answered(op.index, encode_server(self.session, t.corr_id, t.entity_id, reply))
 
     def answer_sub(self, op: Op, reply: bytes, sub: Sub, entry: Entry) -> None:
@@ -137,10 +140,11 @@ class Batch:
         replies = [reply for reply in self._replies if reply]
         client.block_done()
         if messages and len(replies) <= _SOKS_WITH_MESSAGE:
-            client.out.message_with(replies, *messages[0])
+            client.out.message_with(replies, self._held, *messages[0])
             messages = messages[1:]
         else:
             for reply in replies:
                 client.out.add(reply)
+            client.out.release(self._held)
         for rcv_id, sub, entry in messages:
             client.out.message(rcv_id, sub, entry)

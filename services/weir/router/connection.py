@@ -241,7 +241,7 @@ class Client:
         t = op.t
         self.block_done()
         answer = encode_server(self.session, t.corr_id, t.entity_id, reply)
-        self.out.message_with([answer], t.entity_id, sub, entry)
+        self.out.message_with([answer], self.out.hold(t.entity_id), t.entity_id, sub, entry)
 
     def detach(self, op: Op) -> None:
         self.block_done()

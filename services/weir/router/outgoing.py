@@ -7,6 +7,7 @@ the client stay under the limit, a few fetches at a time. A message for which th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import time
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,20 @@ _MESSAGE = 16384
 _RETRY = 1.0  # seconds until a body that Redis did not give is asked for again
 
 
+class Held:
+    """Answers that wait for others of their block, or for a message's body: END of the same queue stays behind them.
+
+    A client that heard of the end first would take the queue for its own when it hears the answer."""
+
+    __slots__ = ("events", "ids")
+
+    def __init__(self, *ids: bytes) -> None:
+        self.ids = set(ids)
+        self.events: list[tuple[bytes, bytes]] = []
+
+
 class Outgoing:
-    __slots__ = ("_bytes", "_events", "_fetching", "_items", "_marked", "client", "full", "waiting")
+    __slots__ = ("_bytes", "_events", "_fetching", "_items", "_marked", "client", "full", "held", "waiting")
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -33,6 +46,7 @@ class Outgoing:
         self._marked = False
         self._fetching = 0
         self._events: list[tuple[bytes, bytes]] = []  # (entity id, event) that came while it was full
+        self.held: list[Held] = []
         self.waiting: dict[bytes, tuple[Sub, Entry]] = {}
         self.full = False
 
@@ -48,20 +62,36 @@ class Outgoing:
 
     def event(self, entity_id: bytes, reply: bytes) -> None:
         """END, DELD and the like: delayed, as ids, while the client does not read; nobody else waits for that."""
+        for held in self.held:
+            if entity_id in held.ids:
+                held.events.append((entity_id, reply))
+                return
         if self.full:
             self._events.append((entity_id, reply))
         else:
             self.client.push(b"", entity_id, reply)
+
+    def hold(self, *ids: bytes) -> Held:
+        """Answers to commands on these, and those added to `ids`, are not sent yet."""
+        held = Held(*ids)
+        self.held.append(held)
+        return held
+
+    def release(self, held: Held) -> None:
+        """They are."""
+        self.held.remove(held)
+        for entity_id, reply in held.events:
+            self.event(entity_id, reply)
 
     def message(self, rcv_id: bytes, sub: Sub, entry: Entry) -> None:
         """A message to fetch and send when there is room."""
         self.waiting[rcv_id] = (sub, entry)
         self.pump()
 
-    def message_with(self, answers: list[bytes], rcv_id: bytes, sub: Sub, entry: Entry) -> None:
+    def message_with(self, answers: list[bytes], held: Held, rcv_id: bytes, sub: Sub, entry: Entry) -> None:
         """Answers that leave together with a message."""
         self._fetching += 1
-        self.client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry, answers).got)
+        self.client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry, answers, held).got)
 
     def body(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
         """A message that is at hand already: sent when there is room, else only its id is kept."""
@@ -103,7 +133,7 @@ class Outgoing:
             rcv_id = next(iter(waiting))
             sub, entry = waiting.pop(rcv_id)
             self._fetching += 1
-            client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry, None).got)
+            client.router.delivery.body(rcv_id, entry, _Fetch(self, rcv_id, sub, entry).got)
         if not waiting and client.fold is not None and self.room():
             client.fold.more()
 
@@ -142,8 +172,10 @@ class Outgoing:
         client = self.client
         if client.closed:
             return
-        for answer in fetch.answers or ():
+        for answer in fetch.answers:
             self.add(answer)
+        if fetch.held is not None:
+            self.release(fetch.held)
         rcv_id, sub, entry = fetch.rcv_id, fetch.sub, fetch.entry
         current = client.subs.get(rcv_id) is sub and sub.msg_id == entry.msg_id
         if current:  # neither displaced nor replaced meanwhile
@@ -166,14 +198,23 @@ class Outgoing:
 class _Fetch:
     """A body on its way from Redis."""
 
-    __slots__ = ("_out", "answers", "entry", "rcv_id", "sub")
+    __slots__ = ("_out", "answers", "entry", "held", "rcv_id", "sub")
 
-    def __init__(self, out: Outgoing, rcv_id: bytes, sub: Sub, entry: Entry, answers: list[bytes] | None) -> None:
+    def __init__(
+        self,
+        out: Outgoing,
+        rcv_id: bytes,
+        sub: Sub,
+        entry: Entry,
+        answers: Sequence[bytes] = (),
+        held: Held | None = None,
+    ) -> None:
         self._out = out
         self.rcv_id = rcv_id
         self.sub = sub
         self.entry = entry
         self.answers = answers
+        self.held = held
 
     def got(self, body: bytes | Unavailable | None) -> None:
         self._out.fetched(self, body)
