@@ -1,4 +1,4 @@
-from weir.router.subscriptions import PENDING_GAUGES, ServiceTotals, Sub, count_pending
+from weir.router.subscriptions import PENDING_GAUGES, ServiceTotals, Sub, count_subs
 from weir.wire import ids_hash
 
 
@@ -17,8 +17,9 @@ def test_messages_that_wait_for_their_ack_by_how_long() -> None:
         subs = [Sub(n) for n in range(len(sent))]
         for sub, at in zip(subs, sent, strict=True):
             sub.sent = at
-        count_pending(subs, 10_000, gauges)
+        assert count_subs([*subs, Sub(0, prohibit=True)], 10_000, gauges) == len(sent), "GET is no subscription"
     assert gauges == {
+        "in_flight": 7,
         "in_flight_clients": 2,
         "pending_60": 2,
         "pending_300": 1,

@@ -19,7 +19,7 @@ from weir.router.handlers import OPS
 from weir.router.op import Op, Origin, encode_error
 from weir.router.outgoing import Outgoing
 from weir.router.scheduler import Charged
-from weir.router.subscriptions import ServiceTotals, Sub
+from weir.router.subscriptions import ServiceTotals, Sub, count_subs
 from weir.router.traces import TracedOrigin
 from weir.router.verification import Verifier
 from weir.store.records import Entry, Event
@@ -317,14 +317,11 @@ class Client:
             or any(not sub.prohibit for sub in self.subs.values())
         )
 
-    def count_into(self, gauges: dict[str, int]) -> None:
+    def count_into(self, gauges: dict[str, int], now: int) -> None:
         gauges["outgoing_bytes"] += self.out.pending_bytes
         gauges["deferred"] += len(self.out.waiting)
-        for sub in self.subs.values():
-            if sub.sent:
-                gauges["in_flight"] += 1
+        subs = count_subs(self.subs.values(), now, gauges)
         if self.service is None:
-            subs = len(self.subs)
             gauges["subscriptions"] += subs
             gauges["subscribed_clients"] += bool(subs)
             gauges["ntf_subscriptions"] += len(self.ntf_subs)

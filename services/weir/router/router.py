@@ -18,7 +18,7 @@ from weir.router.relays import Relays
 from weir.router.scheduler import Scheduler
 from weir.router.services import Services
 from weir.router.stats import Stats
-from weir.router.subscriptions import PENDING_GAUGES, count_pending
+from weir.router.subscriptions import PENDING_GAUGES
 from weir.store.records import QueueRecord
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _CLIENT_GAUGES = (
     "ntf_clients",
     "ntf_services",
     "ntf_service_queues",
-    "in_flight",
     "deferred",
     "outgoing_bytes",
 )
@@ -165,8 +164,7 @@ class Router:
         gauges = dict.fromkeys((*_CLIENT_GAUGES, *PENDING_GAUGES), 0)
         now = int(time())
         for client in self.clients.values():
-            client.count_into(gauges)
-            count_pending(client.subs.values(), now, gauges)
+            client.count_into(gauges, now)
         gauges["clients"] = len(self.clients)
         gauges["relays"] = len(self.relays)
         gauges["forwards"] = self.relays.forwards

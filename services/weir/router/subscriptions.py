@@ -41,18 +41,24 @@ class Sub:
 
 
 _PENDING = ((60, "pending_60"), (300, "pending_300"), (1200, "pending_1200"), (3600, "pending_3600"))
-PENDING_GAUGES = ("in_flight_clients", *(name for _, name in _PENDING), "pending_more", "pending_max")
+PENDING_GAUGES = ("in_flight", "in_flight_clients", *(name for _, name in _PENDING), "pending_more", "pending_max")
 
 
-def count_pending(subs: Iterable[Sub], now: int, gauges: dict[str, int]) -> None:
-    """One client's messages that wait for their ACK, by how long they do."""
-    times = [now - sub.sent for sub in subs if sub.sent]
-    if not times:
-        return
-    gauges["in_flight_clients"] += 1
-    gauges["pending_max"] = max(gauges["pending_max"], max(times))
-    for waited in times:
-        gauges[next((name for limit, name in _PENDING if waited < limit), "pending_more")] += 1
+def count_subs(subs: Iterable[Sub], now: int, gauges: dict[str, int]) -> int:
+    """One client's subscriptions, of which GET is none; its messages that wait for their ACK, by how long they do."""
+    count = 0
+    times = []
+    for sub in subs:
+        count += not sub.prohibit
+        if sub.sent:
+            times.append(now - sub.sent)
+    if times:
+        gauges["in_flight"] += len(times)
+        gauges["in_flight_clients"] += 1
+        gauges["pending_max"] = max(gauges["pending_max"], *times)
+        for waited in times:
+            gauges[next((name for limit, name in _PENDING if waited < limit), "pending_more")] += 1
+    return count
 
 
 class ServiceTotals:
