@@ -37,7 +37,7 @@ class Transport:
     public_port: int = setting(kinds.PORT, 0, "port in the published address; 0: the first of ports")
     identity: Path = setting(kinds.PATH, _IDENTITY, "directory with ca.crt, server.crt and server.key")
     handshake_timeout: float = setting(kinds.DURATION, 60.0, "time for the TLS and SMP handshakes together")
-    half_open: int = setting(kinds.integer(1), 1000, "handshakes under way at once; beyond that the oldest is dropped")
+    half_open: int = setting(kinds.integer(1), 1000, "handshakes under way at once; beyond that the slowest is dropped")
     send_timeout: float = setting(kinds.DURATION, 40.0, "a client that takes nothing for so long is cut off")
     outgoing_bytes: int = setting(
         kinds.SIZE, 256 << 10, "bytes waiting for one client above which its messages stay ids in Redis"
