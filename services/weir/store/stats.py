@@ -151,7 +151,7 @@ class Stats(Core):
         for mux in self.topology.nodes:
             text: bytes = await mux.ask(b"*1\r\n$4\r\nINFO\r\n", durable=False)
             info = dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
-            keyspace = (v for name, v in info.items() if name.startswith("db"))
+            keyspace = (v for v in info.values() if v.startswith("keys="))  # Redis 8 has more names that start with db
             numbers = {
                 "up": 1,
                 "memory_used_bytes": int(info["used_memory"]),
