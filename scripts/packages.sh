@@ -2,6 +2,7 @@
 # What some tests need from the system. As root on Debian it is installed, with a line that says so; otherwise the
 # tests that need it say so, one line each.
 set -euo pipefail
+bash "$(dirname "$0")/servers.sh"
 
 declare -A package=(
   [redis-server]=redis-server

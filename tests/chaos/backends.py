@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from tests.store.test_failover import client_of_sentinel, sentinel
-from tests.support.redis import SERVERS, client_of, discard, start_cluster, start_server, until
+from tests.support.redis import DEBIAN, SERVERS, client_of, discard, start_cluster, start_server, until
 from weir.store.embedded import Embedded, start_embedded
 
 
@@ -62,7 +62,7 @@ class SentinelGroup:
     }
 
     def start(self) -> None:
-        self.server = SERVERS["redis7"] or SERVERS["valkey"]
+        self.server = DEBIAN or SERVERS["valkey"]
         self.nodes = [start_server(self.server, port=0) for _ in range(3)]
         self.master = self.nodes[0]
         for node in self.nodes[1:]:

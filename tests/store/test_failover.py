@@ -15,13 +15,13 @@ import redis
 
 from tests.store.harness import TestEdge, open_edge
 from tests.store.test_durability import port_of, running, stored
-from tests.support.redis import SERVERS, client_of, start_cluster, start_server, until
+from tests.support.redis import DEBIAN, SERVERS, client_of, start_cluster, start_server, until
 from weir.store.durability import Mode
 from weir.store.embedded import Embedded, free_port
 from weir.store.records import UNAVAILABLE, MsgEvent, Owner, QueueRecord, Status
 from weir.store.topology import SLOTS
 
-_SERVER = SERVERS["redis7"] or SERVERS["valkey"]
+_SERVER = DEBIAN or SERVERS["valkey"]
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def _ranges(client: "redis.Redis") -> list[tuple[int, int, tuple[object, int], o
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", ["valkey", "redis6"])
+@pytest.mark.parametrize("kind", ["valkey", "redis6", "redis8"])
 async def test_cluster(kind: str) -> None:
     server = SERVERS[kind]
     if server is None:

