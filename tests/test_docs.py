@@ -92,7 +92,7 @@ def test_settings_and_environment_variables_exist() -> None:
             assert (section, key) in keys, f"{path.name}: [{section}] {key}"
 
 
-OTHER_VARIABLES = {"WEIR_CONTROL_PASSWORD", "WEIR_REDIS_SERVER", "WEIR_LOG_LEVEL"}
+OTHER_VARIABLES = {"WEIR_CONTROL_PASSWORD", "WEIR_REDIS_SERVER", "WEIR_TEST_SERVERS", "WEIR_LOG_LEVEL"}
 
 
 def test_metrics_exist() -> None:
