@@ -1,4 +1,4 @@
-"""What a run of messages stands on: one Redis that comes back, or replicas that take over."""
+"""What a run of messages stands on: one Redis that comes back, replicas that take over, or slots that move."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar, Protocol
 
+import redis
+
 from tests.store.test_failover import client_of_sentinel, sentinel
 from tests.support.redis import DEBIAN, SERVERS, client_of, discard, start_cluster, start_server, until
+from tests.support.reshard import Reshard
 from weir.store.embedded import Embedded, start_embedded
+from weir.store.topology import TAGS
 
 
 class Backend(Protocol):
@@ -134,6 +138,33 @@ class ClusterGroup:
     def _role(self, node: Embedded) -> str:
         with client_of(node) as client:
             return str(client.info("replication")["role"])
+
+    def stop(self) -> None:
+        self.cluster.stop()
+
+
+class Resharding:
+    """Three masters, between which slots move, key by key; each holds some that make that take a while."""
+
+    settings: ClassVar[dict[str, str]] = {}
+
+    def start(self) -> None:
+        server = SERVERS["valkey"]
+        assert server is not None
+        self.cluster = start_cluster(server)
+        self.url = self.cluster.url
+        with redis.RedisCluster.from_url(self.cluster.nodes[0].url) as client:
+            for tag in TAGS:
+                client.mset({b"%b:filler:%d" % (tag, n): b"x" for n in range(200)})
+
+    async def hit(self, rng: random.Random) -> None:
+        await asyncio.to_thread(self._move_half, *rng.sample(range(3), 2))
+
+    def _move_half(self, source: int, target: int) -> None:
+        moves = [Reshard(self.cluster.nodes, place, to=target) for place in range(len(TAGS))]
+        theirs = [move for move in moves if move.source == source]
+        for move in theirs[: len(theirs) // 2]:
+            move.whole(step=1)
 
     def stop(self) -> None:
         self.cluster.stop()

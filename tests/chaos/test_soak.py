@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.backends import Backend, ClusterGroup, Fsync, SentinelGroup
+from tests.chaos.backends import Backend, ClusterGroup, Fsync, Resharding, SentinelGroup
 from tests.chaos.run import Plan, Run
 
 
-async def survive(plan: Plan, directory: Path, backend: Backend) -> None:
+async def survive(plan: Plan, directory: Path, backend: Backend) -> Run:
     run = Run(plan, directory, backend)
     try:
         await run.go()
@@ -18,6 +18,7 @@ async def survive(plan: Plan, directory: Path, backend: Backend) -> None:
     errors = [line for edge in run.edges for line in edge.errors()]
     assert errors == [], "\n".join(edge.log.read_text()[-3000:] for edge in run.edges)
     assert run.killed == plan.kills
+    return run
 
 
 @pytest.mark.timeout(150)
@@ -44,6 +45,17 @@ async def test_fail_over(tmp_path: Path, group: type[SentinelGroup | ClusterGrou
     """Masters are killed and their replicas take over, with every confirmed write, while messages flow."""
     kills = {"redis": 2, "edge": 1}
     await survive(Plan(pairs=12, messages=1200, kills=kills, workers=1, served=4, limit=170), tmp_path, group())
+
+
+@pytest.mark.timeout(150)
+async def test_resharding(tmp_path: Path) -> None:
+    """Slots move from master to master while messages flow; no client hears of it."""
+    plan = Plan(pairs=12, messages=1800, kills={"redis": 5}, workers=1, served=4, limit=110)
+    run = await survive(plan, tmp_path, Resharding())
+    counts = run.journal.counts
+    assert counts["U"] == 0
+    assert counts["M"] == counts["A"] == plan.messages
+    assert counts["S"] == plan.pairs
 
 
 @pytest.mark.soak

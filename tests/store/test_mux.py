@@ -218,6 +218,38 @@ async def test_a_body_that_redis_cannot_take(edge: TestEdge) -> None:
     assert (await edge.store.info(rec, 0)).size == 1  # type: ignore[union-attr]
 
 
+class Answers(asyncio.Transport):
+    """A node that answers each write with what comes next in its list."""
+
+    def __init__(self, *answers: bytes) -> None:
+        super().__init__()
+        self._answers = list(answers)
+        self.written: list[bytes] = []
+
+    async def dial(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+        protocol.connection_made(self)
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+        asyncio.get_running_loop().call_soon(self._protocol.data_received, self._answers.pop(0))
+
+    def abort(self) -> None:
+        pass
+
+
+async def test_a_body_that_is_refused_while_its_script_is_not() -> None:
+    """What stops a node may end between the two: the script is then repeated as such, with its body."""
+    node = Answers(b":1\r\n$0\r\n\r\n", b"-LOADING\r\n:0\r\n", b"+OK\r\n:0\r\n")
+    mux = Mux(node.dial, list)
+    mux.start_soon()
+    await mux.started
+    call = script_call(b"SCRIPT", [b"k"], [])
+    assert await awaited(lambda done: mux.script_with_body(b"SET", b"body", call, lambda r, _: done(r), None)) == 0
+    assert node.written[1:] == [b"SETbody" + call, b"SETbody" + as_retry(call)]
+    await mux.close()
+
+
 async def test_a_replica_is_not_a_master(edge: TestEdge, server: Embedded) -> None:
     """READONLY: the mux dials again until it finds a master."""
     rec = await edge.new()

@@ -101,8 +101,7 @@ def start_server(server: Path | None = None, **settings: Any) -> Embedded:
 
 def start_cluster(server: Path, *, masters: int = 3, replicas: int = 0) -> RedisServer:
     """A cluster on loopback with short time-outs."""
-    options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
-    nodes = [start_server(server, port=_cluster_port(), options=options) for _ in range(masters * (1 + replicas))]
+    nodes = [_cluster_node(server) for _ in range(masters * (1 + replicas))]
     clients = [client_of(node) for node in nodes]
     step = 16384 // masters + 1
     for n, client in enumerate(clients[:masters]):
@@ -123,6 +122,27 @@ def start_cluster(server: Path, *, masters: int = 3, replicas: int = 0) -> Redis
         client.close()
     hosts = ",".join(node.url.removeprefix("redis://") for node in nodes)
     return RedisServer("cluster", f"redis+cluster://{hosts}", nodes)
+
+
+def join_cluster(cluster: RedisServer, server: Path) -> Embedded:
+    """One more master, without slots."""
+    node = _cluster_node(server)
+    cluster.nodes.append(node)
+    with client_of(node) as client:
+        client.config_set("cluster-allow-replica-migration", "no")  # it stays a master after its last slot
+    with client_of(node) as client, client_of(cluster.nodes[0]) as first:
+        client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.connection_pool.connection_kwargs["port"])
+    for other in cluster.nodes:
+        with client_of(other) as client:
+            until(lambda c=client: _cluster_info(c)["cluster_known_nodes"] == str(len(cluster.nodes)))  # type: ignore[misc]
+    with client_of(node) as client:
+        until(lambda: _cluster_info(client)["cluster_state"] == "ok")
+    return node
+
+
+def _cluster_node(server: Path) -> Embedded:
+    options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
+    return start_server(server, port=_cluster_port(), options=options)
 
 
 def _cluster_port() -> int:

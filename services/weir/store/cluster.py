@@ -1,5 +1,5 @@
 """Redis Cluster: a mux for each master. When a node says that slots moved, or goes away, the slots are looked up
-again and operations go to where their partition is now, in order."""
+again and operations go to where their partition is now, in order. While a slot moves, its place waits (moving.py)."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,9 @@ import re
 
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
-from weir.store.mux import CTX, ON_REPLY, WIRE, Mux, Op
+from weir.store.link import ReplyError
+from weir.store.moving import Moving, as_asking, first_wire
+from weir.store.mux import CTX, ON_REPLY, SCRIPT, Mux, Op
 from weir.store.records import UNAVAILABLE, StoreError
 from weir.store.topology import PLACES, SLOTS, Topology
 from weir.store.url import Node, RedisUrl
@@ -22,7 +24,12 @@ class Cluster(Topology):
         super().__init__(url, deadline=deadline)
         self._owners: list[Node] = []
         self._by_node: dict[Node, Mux] = {}
+        self._named: Node | None = None  # the last one that MOVED named: others may hear of it later
         self._closed = False
+
+    @property
+    def nodes(self) -> list[Mux]:
+        return list(dict.fromkeys(self._by_node[node] for node in self._owners))
 
     async def open(self) -> None:
         await self._refresh()
@@ -32,6 +39,8 @@ class Cluster(Topology):
     async def close(self) -> None:
         self._closed = True
         await super().close()
+        for mux in {*self.muxes, *self._by_node.values()}:
+            await mux.close()
 
     async def masters(self) -> list[Node]:
         return list(dict.fromkeys(await self._slots()))
@@ -43,6 +52,9 @@ class Cluster(Topology):
         """The master of each place, as a node sees it that can speak for the cluster."""
         seeds = list(dict.fromkeys([*self._by_node, *self.url.nodes]))
         random.shuffle(seeds)
+        if self._named is not None:
+            seeds.insert(0, self._named)
+            self._named = None
         refused: RedisError | None = None
         for seed in seeds:
             try:
@@ -75,7 +87,8 @@ class Cluster(Topology):
                 durability=self.durability,
                 on_up=self._up,
                 on_down=self._down,
-                on_moved=lambda _mux: self._look(),
+                on_moved=lambda error: self._moved(error, node),
+                on_moving=lambda op, error: self._moving(op, error, node),
             )
             mux.start_soon()
         return mux
@@ -83,33 +96,69 @@ class Cluster(Topology):
     async def _refresh(self) -> None:
         """Looks the slots up, and moves operations that wait at a node that does not serve them any more."""
         self._owners = await self._slots()
-        before = list(dict.fromkeys(self.muxes))
+        before = list(dict.fromkeys([*self._by_node.values(), *self.muxes]))
         self.muxes[:] = [self._mux(node) for node in self._owners]
+        # As they were called: what a node gave back, what it still has, what has come since for a slot that moves.
+        for mux in before:
+            if isinstance(mux, Moving):
+                for op in mux.taken_back():
+                    self._route(op, mux)
         for mux in before:
             for op in mux.hand_over():
                 self._route(op, mux)
             mux.resume()
+            if isinstance(mux, Moving):
+                mux.end()
         serving = set(self.muxes)
         for node, mux in list(self._by_node.items()):
-            if mux not in serving:
+            if mux not in serving and mux.idle:
                 del self._by_node[node]
                 await mux.close()
 
     def _route(self, op: Op, was: Mux) -> None:
-        wire = op[WIRE][0] if isinstance(op[WIRE], tuple) else op[WIRE]
-        tag = _TAG.search(wire)
-        if tag is not None:
-            self.muxes[PLACES[tag.group(0)[:-1]]].resubmit([op])
+        place = _place(op)
+        if place is not None:
+            self.muxes[place].resubmit([op])
         elif was in self.muxes:
             was.resubmit([op])
         else:
             op[ON_REPLY](UNAVAILABLE, op[CTX])  # for that very node
+
+    def _moved(self, error: ReplyError, node: Node) -> None:
+        if error.code == "MOVED":
+            self._named = _named(error, node)
+        self._look()
+
+    def _moving(self, op: Op, error: ReplyError, node: Node) -> None:
+        """An operation whose slot is on its way to another node; it was not executed."""
+        if isinstance(op[CTX], Moving):
+            op[CTX].still()
+            return
+        place = _place(op)
+        assert place is not None  # only what has a key is asked for elsewhere
+        if error.code == "ASK" and not op[SCRIPT]:
+            self._mux(_named(error, node)).resubmit([as_asking(op)])
+            return
+        mux = self.muxes[place]
+        if not isinstance(mux, Moving):
+            mux = self.muxes[place] = Moving(mux, place, self._settled, self._deadline)
+        mux.take_back(op)
+
+    def _settled(self, moving: Moving) -> None:
+        """The slot stays: nobody moves it any more."""
+        if self.muxes[moving.place] is moving:
+            moving.end()
+            mux = self.muxes[moving.place] = self._mux(self._owners[moving.place])
+            mux.resubmit(moving.hand_over())
 
     def _up(self) -> None:
         self.on_up()
 
     def _down(self) -> None:
         self.on_down()
+        self._look()
+
+    def look_again(self) -> None:
         self._look()
 
     def _look(self) -> None:
@@ -121,9 +170,20 @@ class Cluster(Topology):
         while not self._closed:
             with contextlib.suppress(OSError, RedisError, StoreError):
                 await self._refresh()
-                if all(mux.connected for mux in self.muxes):
+                if all(mux.connected for mux in self.nodes):
                     return
             await asyncio.sleep(_AGAIN)
+
+
+def _place(op: Op) -> int | None:
+    tag = _TAG.search(first_wire(op))
+    return None if tag is None else PLACES[tag.group(0)[:-1]]
+
+
+def _named(error: ReplyError, node: Node) -> Node:
+    """MOVED slot host:port, ASK slot host:port; the same host when it names none."""
+    host, _, port = str(error).split()[2].rpartition(":")
+    return Node(node.host if host in ("", "?") else host, int(port))
 
 
 def _owners(ranges: list[list[object]], seed: Node) -> list[Node] | None:

@@ -141,6 +141,8 @@ class Pokes(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not False:
+            if isinstance(reply, hiredis.ReplyError):
+                self.close()  # the slot is not here, or not yet
             if not isinstance(reply, list):
                 continue
             if reply[0] in (b"message", b"smessage"):
@@ -153,6 +155,9 @@ class Pokes(asyncio.Protocol):
                 self.close()  # the slot has moved: find it again
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.subscribed.done():
+            self.subscribed.set_exception(OSError("closed"))
+            self.subscribed.exception()  # asked here, since nobody else may
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -200,4 +205,5 @@ class Listener:
             finally:
                 for protocol in protocols:
                     protocol.close()
+            self._core.topology.look_again()
             await asyncio.sleep(0.2)

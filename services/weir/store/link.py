@@ -59,7 +59,7 @@ class Link(asyncio.Protocol):
         self._backoff = _BACKOFF[0]
         self._identity: _Identity | None = None  # of the last connection
         self.started: asyncio.Future[None] = self._loop.create_future()
-        self.generation = 0  # differs for each connection: a SCAN's cursor does not survive one
+        self.generation = next(_GENERATIONS)  # differs for each connection: a SCAN's cursor does not survive one
 
     # What subclasses do.
 

@@ -23,10 +23,11 @@ _LATE: Final = 2  # SCRIPT of an operation whose late answer matters
 _FAILED: Final = 0.0  # AT of one that was told UNAVAILABLE
 
 _TICK: Final = 0.1
-# Not executed: another node serves this, or this one will later, or it has forgotten the scripts.
-_ELSEWHERE: Final = frozenset(("MOVED", "ASK", "READONLY"))
-_LATER: Final = frozenset(("LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY"))
-_AGAIN: Final = _ELSEWHERE | _LATER | {"NOSCRIPT"}
+# Not executed: another node serves this, or this one will later, or its slot moves, or the scripts are forgotten.
+_ELSEWHERE: Final = frozenset(("MOVED", "READONLY"))
+_LATER: Final = frozenset(("LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"))
+_MOVING: Final = frozenset(("ASK", "TRYAGAIN"))
+_AGAIN: Final = _ELSEWHERE | _LATER | _MOVING | {"NOSCRIPT"}
 
 
 def _ignore(_reply: Any, _ctx: Any) -> None:
@@ -42,12 +43,19 @@ def _resolve(reply: Any, future: "asyncio.Future[Any]") -> None:
         future.set_result(reply)
 
 
+def _make_retry(op: Op) -> None:
+    if op[SCRIPT]:
+        wire = op[WIRE]
+        op[WIRE] = (*wire[:2], as_retry(wire[2])) if wire.__class__ is tuple else as_retry(wire)
+
+
 _BODY: Final[Op] = [b"", _ignore, None, False, 0.0]  # stands for the SET that precedes an operation
 
 
 class Mux(Link):
     """`on_moved` is told, when all that was written is answered, that some of it belongs elsewhere: it then takes the
-    operations with `hand_over`. Without it (one master) the mux dials again, which finds the new master."""
+    operations with `hand_over`. Without it (one master) the mux dials again, which finds the new master. `on_moving`
+    gets each operation whose slot is on its way to another node; the others go on."""
 
     def __init__(
         self,
@@ -58,13 +66,15 @@ class Mux(Link):
         durability: Durability | None = None,
         on_up: Callable[[], None] | None = None,
         on_down: Callable[[], None] | None = None,
-        on_moved: "Callable[[Mux], None] | None" = None,
+        on_moved: Callable[[ReplyError], None] | None = None,
+        on_moving: Callable[[Op, ReplyError], None] | None = None,
     ) -> None:
         super().__init__(dial, greeting, deadline)
         self._durability = durability
         self._on_up = on_up
         self._on_down = on_down
         self._on_moved = on_moved
+        self._on_moving = on_moving
         self._ready = False  # greeted: commands may be written
         self._out: list[bytes] = []
         self._flushing = False
@@ -75,7 +85,7 @@ class Mux(Link):
         self._waits = 0
         self._body_error: ReplyError | None = None
         self._redo: list[Op] = []
-        self._redo_code = ""
+        self._redo_error: ReplyError | None = None
         self._now = self._heard = self._loop.time()
         self._ticker = self._loop.call_later(_TICK, self._tick)
         self.calls = 0
@@ -190,6 +200,10 @@ class Mux(Link):
     def connected(self) -> bool:
         return self._ready
 
+    @property
+    def idle(self) -> bool:
+        return not (self._pending or self._waiting or self._redo)
+
     # Answers
 
     def data_received(self, data: bytes) -> None:
@@ -211,10 +225,12 @@ class Mux(Link):
                     self._body_error = reply
                 continue
             if self._body_error is not None:
+                if reply.__class__ is not ReplyError:
+                    _make_retry(op)  # the script was executed, without its body
                 reply, self._body_error = self._body_error, None
             if reply.__class__ is ReplyError:
                 if reply.code in _AGAIN:
-                    self._again(op, reply.code)
+                    self._again(op, reply)
                     continue
                 self.errors[reply.code] = self.errors.get(reply.code, 0) + 1
                 if op[ON_REPLY] is not _resolve:
@@ -225,7 +241,7 @@ class Mux(Link):
                 self._held.append((op, reply))
             else:
                 op[ON_REPLY](reply, op[CTX])
-        if self._redo_code and not self._pending:
+        if self._redo_error is not None and not self._pending:
             self._recover()
 
     def _durable(self, reply: Any, _ctx: Any) -> None:
@@ -240,22 +256,29 @@ class Mux(Link):
             if enough or op[SCRIPT] == _LATE:
                 op[ON_REPLY](answer, op[CTX])
 
-    def _again(self, op: Op, code: str) -> None:
+    def _again(self, op: Op, error: ReplyError) -> None:
         """The command was not executed. Everything stops until what is under way has been answered."""
+        if self._on_moving is not None and error.code in _MOVING:
+            if op[AT] != _FAILED:
+                self._on_moving(op, error)
+            return
         self._ready = False
         if op[AT] != _FAILED:
             self._redo.append(op)
-        self._redo_code = code
+        self._redo_error = error
+
+    def _redo_first(self) -> None:
+        self._waiting.extendleft(reversed(self._redo))
+        self._redo = []
 
     def _recover(self) -> None:
-        for op in reversed(self._redo):
-            self._waiting.appendleft(op)
-        self._redo = []
-        code, self._redo_code = self._redo_code, ""
-        if code in _LATER:
+        self._redo_first()
+        error, self._redo_error = self._redo_error, None
+        assert error is not None
+        if error.code in _LATER:
             self._loop.call_later(0.05, self._resume)
-        elif code != "NOSCRIPT" and self._on_moved is not None:
-            self._on_moved(self)
+        elif error.code != "NOSCRIPT" and self._on_moved is not None:
+            self._on_moved(error)
         elif self._transport is not None:
             self._transport.abort()  # dialling again finds the master and loads the scripts
 
@@ -340,7 +363,7 @@ class Mux(Link):
         """All that was written and not answered (and, to fail it, what was not written), in order."""
         written = [*(op for op, _ in self._held), *self._redo, *self._pending]
         ops = [op for op in written if op[AT] != _FAILED and op[ON_REPLY] != self._durable]
-        self._held, self._redo, self._redo_code = [], [], ""
+        self._held, self._redo, self._redo_error = [], [], None
         self._pending.clear()
         self._out.clear()
         if not retry:
@@ -348,7 +371,5 @@ class Mux(Link):
             self._waiting.clear()
             return ops
         for op in ops:
-            if op[SCRIPT]:
-                wire = op[WIRE]
-                op[WIRE] = (*wire[:2], as_retry(wire[2])) if wire.__class__ is tuple else as_retry(wire)
+            _make_retry(op)
         return ops

@@ -18,8 +18,8 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".lua") for f in _folder().iterdir() if f.name.endswith(".lua")))
 
 
-def expand(name: str, *, sharded: bool = False) -> str:
-    """A script's text with every include in its place, each once."""
+def expand(name: str, *, cluster: bool = False, sharded: bool = False) -> str:
+    """A script's text with every include in its place, each once; on a cluster, behind the check of its slot."""
     seen: set[str] = set()
 
     def piece(match: re.Match[str]) -> str:
@@ -30,15 +30,16 @@ def expand(name: str, *, sharded: bool = False) -> str:
         file = "poke_shard" if part == "poke" and sharded else part
         return _INCLUDE.sub(piece, (_folder() / "include" / f"{file}.lua").read_text())
 
-    return _INCLUDE.sub(piece, (_folder() / f"{name}.lua").read_text())
+    check = (_folder() / "include" / "settled.lua").read_text() if cluster else ""
+    return check + _INCLUDE.sub(piece, (_folder() / f"{name}.lua").read_text())
 
 
 class Scripts:
-    """All scripts in the form for one kind of Redis: `sharded` where SPUBLISH is there (Cluster from 7.0)."""
+    """All scripts in the form for one kind of Redis: `cluster`, and `sharded` where it has SPUBLISH (from 7.0)."""
 
-    def __init__(self, *, sharded: bool = False) -> None:
+    def __init__(self, *, cluster: bool = False, sharded: bool = False) -> None:
         self.sharded = sharded
-        self.texts = {name: expand(name, sharded=sharded).encode() for name in names()}
+        self.texts = {name: expand(name, cluster=cluster, sharded=sharded).encode() for name in names()}
         self.shas = {name: sha1(text).hexdigest().encode() for name, text in self.texts.items()}
 
     def head(self, name: str, keys: int, args: int) -> bytes:

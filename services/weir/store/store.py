@@ -83,7 +83,7 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
     def withdraw(self, conn: int) -> None:
         """A connection has closed while Redis was away: what it wanted to own it must not take from whoever subscribes
         elsewhere meanwhile, perhaps the same client."""
-        if self.connected:
+        if all(mux.connected for mux in self.muxes):
             return
         if not self._left:
             asyncio.get_running_loop().call_soon(self._withdraw)
@@ -102,7 +102,7 @@ class Store(Messages, Subscriptions, Registry, Stats, Sweeper):
             found = owner.search(wire)
             return found is not None and int(found[1]) in left
 
-        for mux in self.topology.nodes:
+        for mux in dict.fromkeys(self.muxes):
             mux.withdraw(unwanted)
 
     @property

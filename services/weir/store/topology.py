@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import redis.asyncio as aioredis
 
 REGISTRY = keys.PARTITIONS  # the place, after the partitions, of the keys under {weir}
-_TAGS = (*keys.TAGS, b"{weir}")
-SLOTS = tuple(crc_hqx(tag[1:-1], 0) % 16384 for tag in _TAGS)  # the Cluster's: CRC16 of what the braces hold
-PLACES = {tag: place for place, tag in enumerate(_TAGS)}
+TAGS = (*keys.TAGS, b"{weir}")
+SLOTS = tuple(crc_hqx(tag[1:-1], 0) % 16384 for tag in TAGS)  # the Cluster's: CRC16 of what the braces hold
+PLACES = {tag: place for place, tag in enumerate(TAGS)}
 _DIAL_LIMIT = 3.0
 
 
@@ -59,7 +59,8 @@ class Topology:
         self.version = min(_version(v) for v in versions)
         if self.version < (6, 2):
             raise StoreError("Redis 6.2 or later is needed")
-        self.scripts = Scripts(sharded=self.url.kind == "cluster" and self.version >= (7, 0))
+        cluster = self.url.kind == "cluster"
+        self.scripts = Scripts(cluster=cluster, sharded=cluster and self.version >= (7, 0))
 
     async def info(self, node: Node) -> dict[str, str]:
         """INFO server; without redis-py, whose import costs an edge more than all of this."""
@@ -93,6 +94,9 @@ class Topology:
     async def master(self, p: int) -> Node:
         """The node that serves a place now."""
         raise NotImplementedError
+
+    def look_again(self) -> None:
+        """A node that was listened to does not serve us any more."""
 
     async def close(self) -> None:
         if self._refreshing is not None:
@@ -208,7 +212,7 @@ class OneMaster(Topology):
             on_up=lambda: self.on_up(),
             on_down=lambda: self.on_down(),
         )
-        self.muxes[:] = [mux] * len(_TAGS)
+        self.muxes[:] = [mux] * len(TAGS)
         mux.start_soon()
         await mux.started
 
