@@ -190,17 +190,8 @@ class TestEdge:
         result: NsubResult = await awaited(lambda done: self.store.nsub(rec, conn, gen, service, done))
         return result
 
-    async def take(
-        self,
-        rec: QueueRecord,
-        conn: int,
-        gen: int,
-        last: bytes | None = None,
-        *,
-        service: bytes | None = None,
-        expire_before: int = 0,
-    ) -> list[NtfItem]:
-        return (await self.taken(rec, conn, gen, last, service=service, expire_before=expire_before)).items
+    async def take(self, *asked: Any, **options: Any) -> list[NtfItem]:
+        return (await self.taken(*asked, **options)).items
 
     async def taken(
         self,
