@@ -15,10 +15,12 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
+from functools import partial
 
 from weir.router.control_stats import clients, server_info, sockets, stats
 from weir.router.control_words import read_blocking, show_blocking, show_queue, show_status
 from weir.router.view import EdgeView, Fleet
+from weir.store.core import awaited
 from weir.store.records import EntityStatus, QueueRecord, Status, Unavailable
 from weir.store.store import Store
 
@@ -254,12 +256,7 @@ class _Session:
 
 
 async def _by_link(store: Store, link_id: bytes) -> QueueRecord | None:
-    answer: asyncio.Future[QueueRecord | Unavailable | None] = asyncio.get_running_loop().create_future()
-    store.fetch_link(link_id, lambda found: None if answer.done() else answer.set_result(found))
-    found = await answer
-    if isinstance(found, Unavailable):
-        raise found
-    return found
+    return await awaited(partial(store.fetch_link, link_id))
 
 
 async def _found(queue: Awaitable[QueueRecord | None]) -> QueueRecord:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING
 
 from weir.router.op import encode_error
 from weir.router.subscriptions import Sub
+from weir.store.core import awaited
 from weir.store.records import (
     UNAVAILABLE,
     AckResult,
@@ -183,10 +185,7 @@ class Delivery:
                 await asyncio.sleep(_RETRY)
 
     async def _release_slice(self, client: Client, rcv_ids: list[bytes], ntf_rcv_ids: list[bytes]) -> None:
-        released: asyncio.Future[object] = self._router.loop.create_future()
-        self._router.store.release(rcv_ids, ntf_rcv_ids, client.id, released.set_result)
-        if await released is UNAVAILABLE:
-            raise UNAVAILABLE
+        await awaited(partial(self._router.store.release, rcv_ids, ntf_rcv_ids, client.id))
 
     async def reassert(self) -> None:
         """Redis was away: say again what every connection has. What was missed comes as events."""

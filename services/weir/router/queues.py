@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from functools import partial
 from hashlib import sha3_384, sha256
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from weir.crypto.keys import dh, generate
 from weir.router.op import OK, ColdOp, Party, SessionOp
 from weir.router.subscriptions import Sub
+from weir.store.core import awaited
 from weir.store.records import (
     EntityStatus,
     NewLink,
@@ -170,27 +170,19 @@ async def _subscribe(client: Client, rcv_id: bytes) -> bool:
     """SUB for a queue whose creation is repeated; a message that came meanwhile follows."""
     router = client.router
     while True:
-        fetched = router.loop.create_future()
-        router.store.fetch_rcv(rcv_id, fetched.set_result)
-        record = await fetched
-        if not isinstance(record, QueueRecord):
-            if isinstance(record, Unavailable):
-                raise record
+        record = await router.store.get_rcv(rcv_id)
+        if record is None:
             return False
         service = client.service
         if service is not None:
             await router.services.owned(client)
         gen = router.next_gen() if service is None or client.epoch is None else client.epoch
         sub = client.subs[rcv_id] = Sub(gen)
-        subscribed: asyncio.Future[SubResult | Unavailable] = router.loop.create_future()
         service_id = None if service is None else service.service_id
         now = int(time())
         before = router.expire_before(now)
-        router.store.sub(record, client.id, gen, service_id, now // 86400, before, partial(_settle, subscribed))
-        result = await subscribed
-        if isinstance(result, Unavailable):
-            raise result
-        assert isinstance(result, SubResult)
+        call = partial(router.store.sub, record, client.id, gen, service_id, now // 86400, before)
+        result: SubResult = await awaited(call)
         if result.status is Status.OK:
             if result.head is not None and sub.give(result.head.msg_id):
                 client.out.message(rcv_id, sub, result.head)
@@ -300,11 +292,6 @@ def _chosen_snd_id(command: NEW) -> bytes | None:
 
 def _request_hash(command: NEW) -> bytes:
     return sha256(encode_command(_KEPT_VERSION, command)).digest()
-
-
-def _settle(future: asyncio.Future[SubResult | Unavailable], result: SubResult | Unavailable) -> None:
-    if not future.done():  # the store may answer yet, after it did not in time
-        future.set_result(result)
 
 
 def _ignore(_: object) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
+from functools import partial
 from time import time
 
 from weir.router.op import OK, ColdOp, QueueOp
 from weir.router.subscriptions import Sub
 from weir.router.traces import TracedOrigin
+from weir.store.core import awaited
 from weir.store.records import (
     UNAVAILABLE,
     AckResult,
@@ -301,13 +302,7 @@ class GetOp(ColdOp):
         self.answer(b"MSG " + short(entry.msg_id) + body)
 
     async def _body(self, entry: Entry) -> bytes | None:
-        router = self.client.router
-        fetched: asyncio.Future[bytes | Unavailable | None] = router.loop.create_future()
-        router.delivery.body(self.t.entity_id, entry, fetched.set_result)
-        body = await fetched
-        if isinstance(body, Unavailable):
-            raise body
-        return body
+        return await awaited(partial(self.client.router.delivery.body, self.t.entity_id, entry))
 
 
 class QueOp(ColdOp):

@@ -5,15 +5,32 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any
+from typing import Any, TypeVar
 
 from weir.store.durability import Mode
 from weir.store.keys import Placement
-from weir.store.records import UNAVAILABLE, Event, Status
+from weir.store.records import UNAVAILABLE, Event, Status, Unavailable
 from weir.store.resp import command, script_call
 from weir.store.topology import REGISTRY, Topology
 
 STATUS = {s.value: s for s in Status}
+T = TypeVar("T")
+
+
+async def awaited(start: Callable[[Callable[[T | Unavailable], None]], None]) -> T:
+    """What a call answers that takes a callback; raises Unavailable. An answer after that, or to nobody, is dropped."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def done(result: T | Unavailable) -> None:
+        if future.done():
+            return
+        if isinstance(result, Unavailable):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    start(done)
+    return await future
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weir.crypto.keys import pack_key
 from weir.store import keys
-from weir.store.core import STATUS, Core, gather_into, ids_hash
+from weir.store.core import STATUS, Core, awaited, gather_into, ids_hash
 from weir.store.packing import key_fields, new_record, notifier_fields, pack_status, parse_record, record_fields
 from weir.store.records import (
     UNAVAILABLE,
@@ -68,10 +68,10 @@ class Queues(Core):
         self.muxes[p].read(command(b"GET", keys.link(p, link_id)), found, None)
 
     async def get_rcv(self, rcv_id: bytes) -> QueueRecord | None:
-        return await _awaited(lambda done: self.fetch_rcv(rcv_id, done))
+        return await awaited(lambda done: self.fetch_rcv(rcv_id, done))
 
     async def get_snd(self, snd_id: bytes) -> QueueRecord | None:
-        return await _awaited(lambda done: self.fetch_snd(snd_id, done))
+        return await awaited(lambda done: self.fetch_snd(snd_id, done))
 
     # Changes
 
@@ -275,21 +275,6 @@ class Queues(Core):
 
 def _in_place(reply: Callable[[Any, int], None], place: int, record: Fetched) -> None:
     reply(record, place)
-
-
-async def _awaited(start: Callable[[Callable[[Fetched], None]], None]) -> QueueRecord | None:
-    future: asyncio.Future[QueueRecord | None] = asyncio.get_running_loop().create_future()
-
-    def done(result: Fetched) -> None:
-        if future.done():
-            return
-        if isinstance(result, Unavailable):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
-    start(done)
-    return await future
 
 
 def _with_link(rec: Fetched, link_id: bytes) -> Fetched:
