@@ -1,4 +1,8 @@
-"""The operator at work: kopf's watches in, looks at objects out. One per process, while it holds the Lease."""
+"""The operator at work, while it holds the Lease: kopf's watches in, reconciliations out.
+
+kopf runs the watches, and its startup and cleanup handlers start and stop the tasks of this module. Each event puts one
+object into the work queue. A worker reconciles the object with the reconciler of its kind.
+"""
 
 from __future__ import annotations
 
@@ -7,103 +11,139 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-import aiohttp
 import kopf
 
-from weir_operator import handlers, metrics, names
-from weir_operator.api import Api, ApiError
-from weir_operator.cache import Cache, Key
-from weir_operator.events import Recorder
-from weir_operator.model import CUSTOM_METRICS, KEDA, PROMETHEUS
-from weir_operator.observer import Observer
-from weir_operator.routers import Routers, World
-from weir_operator.services import Services
+from weir_operator import metrics
+from weir_operator.kinds import names
+from weir_operator.kinds.registry import DEFINITIONS, ROUTER_KINDS, read
+from weir_operator.kinds.resources import CHILD_LABELS, OPTIONAL_APIS, OWN, child_kinds, facts, owner_of
+from weir_operator.kinds.routers.observer import Observer
+from weir_operator.kinds.routers.reconcile import RouterReconciler, Surroundings
+from weir_operator.kinds.smpservice.reconcile import ServiceReconciler
+from weir_operator.kube import watch
+from weir_operator.kube.api import API_ERRORS, Api
+from weir_operator.kube.cache import Cache
+from weir_operator.kube.events import Recorder
+from weir_operator.kube.login import Login
+from weir_operator.kube.objects import Key
+from weir_operator.kube.workqueue import WorkQueue
 from weir_operator.settings import Settings
-from weir_operator.workqueue import WorkQueue
 
-_log = logging.getLogger("weir.operator")
+_log = logging.getLogger(__name__)
 _DISCOVER_SECONDS = 60.0
-_OPTIONAL = frozenset((KEDA, PROMETHEUS, CUSTOM_METRICS))
 _OBSERVERS = 4
 _RELIST_EARLY = (3.0, 15.0)
 _RELIST_SECONDS = 600.0
-_TROUBLE = (ApiError, aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Reconciler(Protocol):
+    async def reconcile(self, key: Key) -> float | None: ...
 
 
 class Runtime:
-    def __init__(self, api: Api, settings: Settings) -> None:
+    """One run of kopf. It ends when it is told to stop, or when the cluster's optional APIs have changed."""
+
+    def __init__(self, api: Api, login: Login, settings: Settings) -> None:
         self._api = api
+        self._login = login
         self._settings = settings
-        self._cache = Cache()
-        self._world = World(settings.defaults)
-        self._recorder = Recorder(api, settings.identity)
-        self._queue: WorkQueue[Key] = WorkQueue(self._look_after, workers=settings.workers)
-        self._observer = Observer(api, self._cache, settings.observe_seconds, self._wake_now)
-        self._observations: WorkQueue[Key] = WorkQueue(self._observer.look, workers=_OBSERVERS)
-        self._routers = Routers(api, self._cache, self._recorder, self._world, self._observer.looks)
-        self._services = Services(
+        self._cache = Cache(read, owner_of, facts)
+        self._surroundings = Surroundings(settings.defaults)
+        self._recorder = Recorder(api, names.API_VERSION, names.MANAGER, settings.identity)
+        self._queue: WorkQueue[Key] = WorkQueue(self._reconcile, workers=settings.workers)
+        self._observer = Observer(ROUTER_KINDS, api, self._cache, settings.observe_seconds, self._queue_now)
+        self._observations: WorkQueue[Key] = WorkQueue(self._observer.observe, workers=_OBSERVERS)
+        routers: dict[str, Reconciler] = {
+            kind.name: RouterReconciler(
+                kind, read, api, self._cache, self._recorder, self._surroundings, self._observer.observations
+            )
+            for kind in ROUTER_KINDS.values()
+        }
+        services = ServiceReconciler(
             api, self._cache, self._recorder, self._observer.store_target, settings.observe_seconds
         )
+        self._reconcilers = routers | {names.SMP_SERVICE: services}
         self._ready_counts: dict[Key, tuple[int, int]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
 
-    async def run(self, stop: asyncio.Event, on_kopf: Callable[[], None]) -> None:
-        """Until `stop` is set, or the cluster has learnt or forgotten an API that matters (then start a new one)."""
+    async def run(self, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
+        """Work until `stop` is set. `on_ready` is called when kopf has started.
+
+        `stop` is also set here, when an optional API was installed or removed, or when a job has failed. The caller
+        then starts a new Runtime.
+        """
         await self._prepare(stop)
         if stop.is_set():
             return
-        metrics.count_with(self.count)
-        tasks = [
-            asyncio.create_task(self._queue.run()),
-            asyncio.create_task(self._observations.run()),
-            asyncio.create_task(self._recorder.run()),
-            asyncio.create_task(self._discover(stop)),
-            asyncio.create_task(self._relist()),
-            asyncio.create_task(_when_up(kopf_is_up := asyncio.Event(), on_kopf)),
-        ]
-        # Let them start first: kopf waits at its end for all tasks that came after it.
-        await asyncio.sleep(0)
+        metrics.before_each_page(self.update_gauges)
+        ready = asyncio.Event()
+        watched = watch.Watched(OWN, child_kinds(self._surroundings.apis), _selector())
+        waiting = asyncio.create_task(_call_when_ready(ready, on_ready))
+
+        async def on_startup() -> None:
+            work = (
+                self._queue.run(),
+                self._observations.run(),
+                self._recorder.run(),
+                self._discover(stop),
+                self._relist(),
+            )
+            self._tasks = [asyncio.create_task(one) for one in work]
+            for task in self._tasks:
+                task.add_done_callback(lambda task: _end_after_failure(task, stop))
+
         try:
             await kopf.operator(
-                registry=handlers.registry(self._cache, self._wake, self._world.apis),
-                settings=handlers.settings(self._world.apis),
+                registry=watch.registry(
+                    watched, self._login, self._cache, self._wake, on_startup=on_startup, on_cleanup=self._cleanup
+                ),
                 clusterwide=not self._settings.namespaces,
                 namespaces=self._settings.namespaces,
                 stop_flag=stop,
-                ready_flag=kopf_is_up,
+                ready_flag=ready,
             )
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._observer.close()
+            waiting.cancel()
+            # kopf skips its cleanup handlers when its own startup fails.
+            await self._cleanup()
+
+    async def _cleanup(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._observer.close()
 
     async def _prepare(self, stop: asyncio.Event) -> None:
-        """Waits for our CRDs, learns which optional APIs there are, and lists all children once."""
-        told = False
+        """Wait for the CRDs, find out which optional APIs the cluster has, and list all children once."""
+        logged = False
         while not stop.is_set():
             try:
-                if set(names.PLURALS) <= await self._api.resources(names.API_VERSION):
-                    for kind in names.PLURALS:
+                if set(DEFINITIONS) <= await self._api.resources(names.API_VERSION):
+                    for kind in DEFINITIONS:
                         await self._api.served(kind, next(iter(self._settings.namespaces), None))
-                    self._world.apis = _OPTIONAL & await self._api.groups()
+                    self._surroundings.apis = OPTIONAL_APIS & await self._api.groups()
                     await self._list_children()
                     return
-                if not told:
+                if not logged:
                     _log.warning("the CRDs of %s are not installed yet; waiting for them", names.API_VERSION)
-                    told = True
-            except _TROUBLE as error:
-                _log.warning("the API server cannot be asked yet: %s", error)
+                    logged = True
+            except API_ERRORS as error:
+                _log.warning("the API server does not answer yet: %s", error)
             await asyncio.sleep(2)
 
     async def _list_children(self) -> set[Key]:
-        """Before the first router is looked at: a half-known world looks like a damaged one. And later, for what went
-        between this list and the beginning of a watch. Returns whose children were not as they were known."""
-        mine = {names.MANAGED_BY: names.MANAGER}
+        """List all children into the cache. Return the owners of those that were not known as they are.
+
+        This comes before the first reconciliation, because a child that is merely unknown would be taken for a deleted
+        one. It is repeated later, for changes between this list and the start of the watches.
+        """
         stale: set[Key] = set()
-        for kind in handlers.watched_children(self._world.apis):
+        for kind in child_kinds(self._surroundings.apis):
             for namespace in self._settings.namespaces or (None,):
-                bodies, version = await self._api.list_all(kind.name, namespace, mine)
+                bodies, version = await self._api.list_all(kind.name, namespace, CHILD_LABELS)
                 for body in bodies:
                     owner = self._cache.child_event(kind.name, body, gone=False)
                     if owner is not None:
@@ -113,39 +153,39 @@ class Runtime:
         return stale
 
     async def _relist(self) -> None:
-        """Watches tell everything from their beginning on; this is for what was before, and a net under the rest."""
+        """Find changes that no watch has reported: soon after the start, and then now and then."""
         for delay in itertools.chain(_RELIST_EARLY, itertools.repeat(_RELIST_SECONDS)):
             await asyncio.sleep(delay)
             try:
                 for key in await self._list_children():
                     self._wake(key, 0.0)
-            except _TROUBLE as error:
+            except API_ERRORS as error:
                 _log.warning("children cannot be listed now: %s", error)
 
     async def _discover(self, stop: asyncio.Event) -> None:
         while True:
             await asyncio.sleep(_DISCOVER_SECONDS)
             try:
-                apis = _OPTIONAL & await self._api.groups()
-            except _TROUBLE:
+                apis = OPTIONAL_APIS & await self._api.groups()
+            except API_ERRORS:
                 continue
-            if apis != self._world.apis:
+            if apis != self._surroundings.apis:
                 _log.info("the cluster's optional APIs are now: %s", ", ".join(sorted(apis)) or "none")
                 stop.set()
 
-    # --- what asks for a look ---
+    # --- what starts a reconciliation ---
 
     def _wake(self, key: Key, delay: float) -> None:
         self._queue.add(key, delay)
         if self._readiness_changed(key):
             self._observations.add(key, delay + 0.2)
 
-    def _wake_now(self, key: Key) -> None:
+    def _queue_now(self, key: Key) -> None:
         self._queue.add(key)
 
     def _readiness_changed(self, key: Key) -> bool:
-        """Edges or Redis have come or gone, so that a look at them may find something new."""
-        if key.kind == names.SMP_SERVICE or key not in self._cache.objects:
+        """Whether the number of ready pods has changed, so that an observation may find something new."""
+        if key.kind not in ROUTER_KINDS or key not in self._cache.objects:
             return False
         deployment = self._cache.child(key, "Deployment", key.name)
         redis = self._cache.child(key, "StatefulSet", names.redis(key.name))
@@ -155,13 +195,12 @@ class Runtime:
         self._ready_counts[key] = count
         return True
 
-    # --- the look ---
+    # --- the reconciliation ---
 
-    async def _look_after(self, key: Key) -> float | None:
+    async def _reconcile(self, key: Key) -> float | None:
         began = time.monotonic()
         try:
-            after = self._services.reconcile if key.kind == names.SMP_SERVICE else self._routers.reconcile
-            again = await after(key)
+            again = await self._reconcilers[key.kind].reconcile(key)
         except BaseException:
             metrics.RECONCILES.labels(key.kind, "error").inc()
             raise
@@ -172,19 +211,30 @@ class Runtime:
             self._ready_counts.pop(key, None)
         return again
 
-    def count(self) -> None:
-        """Numbers that are only worth counting when somebody asks."""
+    def update_gauges(self) -> None:
+        """Set the gauges that are computed only when somebody asks for the metrics."""
         metrics.QUEUE_DEPTH.set(self._queue.depth)
-        counts = {(kind, ready): 0 for kind in names.PLURALS for ready in ("true", "false")}
+        counts = {(kind, ready): 0 for kind in DEFINITIONS for ready in ("true", "false")}
         for key, found in self._cache.objects.items():
             conditions = found.status.get("conditions") or ()
-            well = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-            counts[key.kind, "true" if well else "false"] += 1
-        for (kind, ready), count in counts.items():
-            metrics.OBJECTS.labels(kind, ready).set(count)
+            ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+            counts[key.kind, "true" if ready else "false"] += 1
+        for (kind, state), count in counts.items():
+            metrics.OBJECTS.labels(kind, state).set(count)
 
 
-async def _when_up(kopf_is_up: asyncio.Event, then: Callable[[], None]) -> None:
-    await kopf_is_up.wait()
+def _selector() -> str:
+    return ",".join(f"{key}={value}" for key, value in CHILD_LABELS.items())
+
+
+def _end_after_failure(task: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """End the run when one of its jobs has failed. The caller starts a new one."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("a background job failed; the operator starts its work again", exc_info=error)
+        stop.set()
+
+
+async def _call_when_ready(ready: asyncio.Event, then: Callable[[], None]) -> None:
+    await ready.wait()
     await asyncio.sleep(0.1)
     then()

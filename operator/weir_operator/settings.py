@@ -1,4 +1,4 @@
-"""How the operator itself runs: options of `weir operator`, each with its environment variable."""
+"""The options of `weir operator`, each with its environment variable."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from weir_operator.model import Defaults
+from weir_operator.kinds.routers.model import Defaults
 
 _IN_CLUSTER_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    namespaces: tuple[str, ...] = ()  # watched; none: all
+    namespaces: tuple[str, ...] = ()  # to watch; none means all
     own_namespace: str = "default"  # of the Lease
     identity: str = "operator"  # of this replica, in the Lease
     defaults: Defaults = field(default_factory=Defaults)
@@ -44,33 +45,28 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Sett
         "  weir operator --namespaces chat,staging    with KUBECONFIG, from your own machine",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("--namespaces", default=default("NAMESPACES"), metavar="A,B", help="watch only these (all)")
-    p.add_argument("--namespace", default=default("NAMESPACE"), metavar="NS", help="where its Lease is (its own)")
-    p.add_argument("--pod", default=default("POD"), metavar="NAME", help="name of this replica (the host's)")
-    p.add_argument("--image", default=default("IMAGE", "weir:dev"), metavar="IMAGE", help="what children run")
-    p.add_argument("--image-pull-policy", default=default("IMAGE_PULL_POLICY"), metavar="POLICY", help="for them")
-    p.add_argument("--image-pull-secrets", default=default("IMAGE_PULL_SECRETS"), metavar="A,B", help="for them")
-    p.add_argument("--http-port", type=int, default=int(default("HTTP_PORT", "8080")), help="health and metrics (8080)")
-    p.add_argument("--http-listen", default=default("HTTP_LISTEN", "0.0.0.0"), help="address of that port")
+
+    def option(name: str, text: str, other: str = "", **more: Any) -> None:
+        p.add_argument(f"--{name}", default=default(name.upper().replace("-", "_"), other), help=text, **more)
+
+    option("namespaces", "namespaces to watch (all)", metavar="A,B")
+    option("namespace", "namespace of the Lease (the operator's own)", metavar="NS")
+    option("pod", "name of this replica (the host's name)", metavar="NAME")
+    option("image", "image of the routers' pods (weir:dev)", "weir:dev", metavar="IMAGE")
+    option("image-pull-policy", "pull policy of that image", metavar="POLICY")
+    option("image-pull-secrets", "pull secrets of that image", metavar="A,B")
+    option("http-port", "port of health and metrics (8080)", "8080", type=int)
+    option("http-listen", "address that health and metrics listen on (0.0.0.0)", "0.0.0.0")
     p.add_argument("--log-level", default=env.get("WEIR_LOG_LEVEL") or "info", help="debug, info, warning or error")
-    p.add_argument("--workers", type=int, default=int(default("WORKERS", "8")), help="objects worked on at once (8)")
-    p.add_argument(
-        "--observe-seconds",
-        type=float,
-        default=float(default("OBSERVE_SECONDS", "30")),
-        help="how often Redis is probed and numbers are read (30)",
-    )
-    p.add_argument(
-        "--lease-seconds",
-        type=float,
-        default=float(default("LEASE_SECONDS", "15")),
-        help="a replica that has not renewed its Lease for so long is replaced (15)",
-    )
+    option("workers", "objects that are reconciled at the same time (8)", "8", type=int)
+    option("observe-seconds", "seconds between two probes of a router's Redis (30)", "30", type=float)
+    lease = "seconds after which another replica replaces one that does not renew its Lease (15)"
+    option("lease-seconds", lease, "15", type=float)
     options = p.parse_args(list(argv))
     return Settings(
         namespaces=_list(options.namespaces),
         own_namespace=options.namespace or _pod_namespace(),
-        # Two processes on one host, or one after the other, are two replicas.
+        # Two processes on one host are two replicas, also when one is started after the other.
         identity=f"{options.pod or socket.gethostname()}_{secrets.token_hex(4)}",
         defaults=Defaults(
             image=options.image,

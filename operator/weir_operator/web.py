@@ -1,4 +1,8 @@
-"""Health and metrics of the operator itself."""
+"""Health and metrics of the operator itself.
+
+kopf has a server for health too, but it runs only while kopf does. A replica that waits for the Lease must answer its
+liveness probe as well.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ async def serve(listen: str, port: int) -> web.AppRunner:
 
 
 async def _healthz(_request: web.Request) -> web.Response:
-    """A replica that stands by is healthy as well."""
+    """A replica that waits for the Lease is healthy too."""
     return web.Response(text="ok\n")
 
 

@@ -1,4 +1,4 @@
-"""A plain proxy in front of the API server: sees every request of an operator, and can end it in the middle of one."""
+"""A proxy in front of the API server. It sees every request of an operator, and can kill the operator during one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ApiProxy:
         return port
 
     def kubeconfig(self, path: Path) -> Path:
-        """For the operator: plain HTTP to this proxy, which does the rest."""
+        """A kubeconfig for the operator: plain HTTP to this proxy, which adds TLS and the login."""
         path.write_text(
             yaml.safe_dump(
                 {

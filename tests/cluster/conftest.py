@@ -27,7 +27,7 @@ RESTRICTED = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Everything here needs the cluster; where there can be none, one line says so."""
+    """Mark every test here as a cluster test. Where no cluster can run, skip them with the reason."""
     here = [item for item in items if HERE in item.path.parents]
     reason = missing()
     for item in here:
@@ -52,7 +52,7 @@ def shown(request: pytest.FixtureRequest) -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, shown: Callable[[str], None]) -> Iterator[Cluster]:
-    """A cluster that already runs where TESTCLUSTER_STATE says is used and left running."""
+    """The test cluster. One that already runs in the directory TESTCLUSTER_STATE is used and left running."""
     given = os.environ.get("TESTCLUSTER_STATE")
     port = int(os.environ.get("TESTCLUSTER_PORT") or (6443 if given else free_port()))
     made = Cluster(Path(given) if given else CACHE / f"state-{os.getpid()}", port)
@@ -98,14 +98,14 @@ def image(cluster: Cluster, shown: Callable[[str], None]) -> str:
 
 
 def new_namespace(kube: Kube, prefix: str) -> str:
-    """With the restricted Pod Security level enforced."""
+    """Create a namespace that enforces the restricted Pod Security level."""
     name = f"{prefix}-{os.urandom(3).hex()}"
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": RESTRICTED}})
     return name
 
 
 def drop_namespace(kube: Kube, name: str) -> None:
-    """Without an operator nobody takes the finalizers off."""
+    """Delete a namespace. Take the finalizers off first, because no operator may be there to do it."""
     held = [
         (kind, body["metadata"]["name"])
         for kind in ("SMPService", "SMPRouter", "NTFRouter")
@@ -124,7 +124,7 @@ def drop_namespace(kube: Kube, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def namespace(request: pytest.FixtureRequest, kube: Kube) -> Iterator[str]:
-    """One for all tests of a file, which take a router's name each."""
+    """One namespace for all tests of a file. Each test uses a router name of its own."""
     made = new_namespace(kube, request.module.__name__.rpartition("test_")[2].replace("_", "-"))
     yield made
     drop_namespace(kube, made)
@@ -142,7 +142,7 @@ def operator(cluster: Cluster, namespace: str, tmp_path_factory: pytest.TempPath
 def real_operator(
     cluster: Cluster, namespace: str, image: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """The same, whose children run the real image."""
+    """An operator for that namespace, whose children run the real image."""
     directory = tmp_path_factory.mktemp("operator")
     with OperatorProcess(cluster, directory, image=image, namespace=namespace, options=PATIENT) as process:
         yield process.wait_working()
@@ -162,5 +162,5 @@ def router(name: str, kind: str = "SMPRouter", **spec: Any) -> dict[str, Any]:
 
 
 def idle(name: str, kind: str = "SMPRouter", **spec: Any) -> dict[str, Any]:
-    """A router whose pods no node takes: for tests of the operator alone."""
+    """A router whose pods fit no node: for tests of the operator alone."""
     return router(name, kind, placement={"nodeSelector": {"weir.dev/nowhere": "yes"}}, **spec)

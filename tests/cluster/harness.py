@@ -1,4 +1,4 @@
-"""The test cluster from Python: brought up, looked at through the kubernetes client, and always taken down."""
+"""The test cluster from Python: started, read through the kubernetes client, and always stopped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def missing() -> str | None:
 
 
 def wait_for(what: str, check: Callable[[], T | None], seconds: float = 60, step: float = 0.2) -> T:
-    """The first answer that is neither None nor False; fails with the last one seen."""
+    """Repeat `check` until it returns neither None nor False. Fail with its last answer after `seconds`."""
     end = time.monotonic() + seconds
     last: object = None
     while True:
@@ -156,7 +156,7 @@ class Kube:
 
 
 class Cluster:
-    """`cluster.sh` and what it left in its state directory."""
+    """A cluster of `cluster.sh`, and its state directory."""
 
     def __init__(self, state: Path, port: int) -> None:
         self.state = state
@@ -227,7 +227,7 @@ class Cluster:
 
     @contextmanager
     def watchdog(self) -> Iterator[None]:
-        """Takes the cluster down even when this process is killed."""
+        """Stop the cluster even when this process is killed."""
         script = f"tail --pid={os.getpid()} -f /dev/null; exec {HERE / 'cluster.sh'} down"
         dog = subprocess.Popen(
             ["bash", "-c", script],

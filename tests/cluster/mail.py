@@ -14,9 +14,9 @@ from pathlib import Path
 from weir.client.smp import SmpClient
 from weir.crypto.keys import dh, generate, key_pair
 from weir.wire.address import SmpAddress
-from weir.wire.commands import ACK, NEW, SEND, SKEY, SUB, MessagingReq
-from weir.wire.message import RcvMsgBody, decrypt_message
-from weir.wire.replies import IDS, MSG, OK
+from weir.wire.smp.commands import ACK, NEW, SEND, SKEY, SUB, MessagingReq
+from weir.wire.smp.message import RcvMsgBody, decrypt_message
+from weir.wire.smp.replies import IDS, MSG, OK
 
 BODIES = [b"first", b"second", b"third"]
 LIMIT = 20.0

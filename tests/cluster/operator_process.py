@@ -1,4 +1,4 @@
-"""`weir operator` as a process beside the cluster, in the cluster's network: as near to a pod as a test can kill."""
+"""`weir operator` as a process in the cluster's network. Unlike a pod, a test can suspend and kill it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OperatorProcess:
         return self.process.pid
 
     def kill(self) -> None:
-        """kill -9, as a node that fails does it."""
+        """kill -9, as when a node fails."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)

@@ -1,4 +1,4 @@
-"""Helm releases of the chart on the test cluster, and clients that are no pods."""
+"""Helm releases of the chart on the test cluster, and clients outside its pods."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Release:
         return self.helm("upgrade", self.name, str(chart), *options, stdin=self._values(values))
 
     def test(self) -> str:
-        """`helm test`; what the Job printed."""
+        """Run `helm test`. Return what its Job printed."""
         self.helm("test", self.name)
         return self.kubectl("logs", f"job/{self.name}-test")
 
@@ -78,7 +78,7 @@ class Release:
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
     def edges(self, number: int = 2) -> list[str]:
-        """host:port of every edge that is ready, when there are so many."""
+        """host:port of every ready edge, once there are `number` of them."""
 
         def addresses() -> list[str] | None:
             ready = [
@@ -91,7 +91,7 @@ class Release:
         return wait_for(f"{number} edges that are ready", addresses)
 
     def weir(self, *arguments: str) -> str:
-        """Our own command, in the cluster's network but in no pod."""
+        """Run the `weir` command in the cluster's network, outside its pods."""
         return self.cluster.run(sys.executable, "-m", "weir.cli.main", *arguments, inside=True)
 
     def mail(self, verb: str, state: Path, *edges: str) -> str:
@@ -99,12 +99,12 @@ class Release:
         return self.cluster.run(sys.executable, "-m", "tests.cluster.mail", verb, str(state), *edges, inside=True)
 
     def page(self, service: str, port: int, path: str) -> str:
-        """What a Service answers, through the API server."""
+        """Ask a Service through the API server's proxy."""
         where = f"/api/v1/namespaces/{self.namespace}/services/{service}:{port}/proxy{path}"
         return self.cluster.run("kubectl", "get", "--raw", where)
 
     def left(self) -> set[str]:
-        """What is in the namespace that Kubernetes does not put into every one."""
+        """The objects in the namespace, without those that Kubernetes puts into every namespace."""
         kinds = self.cluster.run("kubectl", "api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
         ignored = {
             "events",

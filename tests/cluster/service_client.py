@@ -15,11 +15,11 @@ from weir.client.smp import SmpClient
 from weir.crypto.keys import generate
 from weir.crypto.pem import load_certificates, load_key
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import ids_hash
+from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
-from weir.wire.commands import NEW, SUBS, MessagingReq, ServiceRole
-from weir.wire.replies import IDS, SOKS
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import NEW, SUBS, MessagingReq, ServiceRole
+from weir.wire.smp.replies import IDS, SOKS
 
 
 async def main(text: str, directory: Path, verb: str) -> None:

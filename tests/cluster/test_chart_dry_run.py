@@ -1,4 +1,4 @@
-"""Every row of the chart's option table, and every field of the specs, as the API server itself sees them (dry run)."""
+"""Every row of the chart's option table, and every field of the specs, sent to the API server as a dry run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.cluster.harness import Cluster, Kube
 from tests.helm.charts import CHART, at, nested, render
 from tests.helm.option_rows import ROWS, given
 from tests.helm.test_schema import example, spec_leaves
-from weir_operator import names
-from weir_operator.model import Router
-from weir_operator.schema import spec_schema, with_defaults
-from weir_operator.teardown import kept_secrets_to_delete
+from weir_operator.kinds import names
+from weir_operator.kinds.registry import read
+from weir_operator.kinds.routers.model import embedded_settings
+from weir_operator.kinds.routers.teardown import kept_secrets_to_delete
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,7 +26,7 @@ ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
 
 
 def dry_run(kube: Kube, namespace: str, document: dict[str, Any]) -> None:
-    """What the API server says to it: unknown fields, bad values, broken rules are errors."""
+    """Fail when the API server refuses the object: for an unknown field, a bad value or a broken rule."""
     resource = kube.dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
     where = {"namespace": namespace} if resource.namespaced else {}
     body = json.loads(json.dumps(document).replace('"namespace": "chat"', f'"namespace": "{namespace}"'))
@@ -76,11 +76,12 @@ ROUTER_SPECS: list[dict[str, Any]] = [{}, DELETED, {**DELETED, **EXTERNAL}, {"id
 
 
 def kept(kind: str, name: str, spec: dict[str, Any]) -> set[str]:
-    """What outlives a router by the operator's own rules."""
-    router = Router(kind, "chat", name, "uid", 1, with_defaults(spec_schema(kind), spec))
+    """The objects that stay when a router is deleted, by the operator's own rules."""
+    router = read({"metadata": {"namespace": "chat", "name": name, "uid": "uid"}, "spec": spec}, kind)
+    embedded = embedded_settings(router)
     given = spec.get("identity", {}).get("secretName")
     secrets = {given or names.identity(name), names.store(name)} - set(kept_secrets_to_delete(router))
-    volume = router.embedded is not None and router.embedded["storage"]["whenDeleted"] == "Retain"
+    volume = embedded is not None and embedded["storage"]["whenDeleted"] == "Retain"
     return {f"Secret {one}" for one in secrets} | (
         {f"PersistentVolumeClaim {names.data_claim(name)}"} if volume else set()
     )
@@ -132,7 +133,7 @@ def merge(one: Any, other: Any) -> Any:
 
 
 def test_every_field_of_the_specs(kube: Kube, namespace: str) -> None:
-    """What values.schema.json lets through, the API server takes."""
+    """The API server accepts what values.schema.json accepts."""
     for path, name, part in spec_leaves():
         field = path.split(".", 2)[2]
         spec = nested(field, example(part))

@@ -1,4 +1,4 @@
-"""Children on a real API server: made, kept as they are meant to be, taken away, and nobody else's touched."""
+"""Children on a real API server: created, repaired and deleted; objects of others stay as they are."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def killer(process: OperatorProcess, proxy: ApiProxy, kube: Kube, namespace: str
 
 
 def shape(kube: Kube, namespace: str, name: str) -> dict[str, Any]:
-    """All children of a router without what is different every time: versions, addresses, keys and its name."""
+    """All children of a router without what differs every time: versions, addresses, keys and the router's name."""
     found = {}
     for kind, of in children(name):
         body = kube.find(kind, of, namespace)
@@ -81,7 +81,7 @@ def killed_or_gone(process: OperatorProcess, kube: Kube, namespace: str, name: s
 
 
 class Killer:
-    """Kills the operator at one write, and starts it again."""
+    """Kill the operator at one write, and start it again."""
 
     def __init__(self, process: OperatorProcess, proxy: ApiProxy, kube: Kube, namespace: str) -> None:
         self._process = process
@@ -109,7 +109,7 @@ class Killer:
         self._proxy.after = strike if when == "after" else ignore
 
     def revive(self) -> None:
-        """Another replica takes over, without the wait for the dead one's Lease to run out."""
+        """Delete the Lease, so that the next replica need not wait until it expires."""
         self._kube.delete("Lease", "weir-operator", self._namespace)
         self._process.start()
 

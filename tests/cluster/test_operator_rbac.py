@@ -1,4 +1,4 @@
-"""The operator with exactly the chart's roles: no call of its is refused, and no right it has is for nothing."""
+"""The operator with exactly the chart's roles: none of its calls is refused, and it needs every right it has."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ def test_with_exactly_these_roles_nothing_is_refused(
         seldom = {"update", "get"}
         idle_rights = {right for right in granted - used(proxy.calls) if right[1] not in seldom}
         assert idle_rights == set()
+    # The proxy above has seen every status. A number is no sign of one: the namespace's name has digits, too.
     assert "Forbidden" not in process.log.read_text()
-    assert "403" not in process.log.read_text()
 
 
 def _everything(kube: Kube, namespace: str) -> None:
-    """A life of every kind: made, damaged, changed and deleted."""
+    """An object of every kind is created, damaged, changed and deleted."""
     scaling = {"minReplicas": 2, "maxReplicas": 4, "metric": "Subscriptions"}
     kube.create(idle("full", autoscaling=scaling), namespace)
     kube.create(idle("cpu", autoscaling={"minReplicas": 2, "maxReplicas": 4}), namespace)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 from tests.cluster.conftest import PAUSE, idle
@@ -43,6 +45,37 @@ def test_one_works_and_the_other_takes_over(cluster: Cluster, kube: Kube, namesp
     finally:
         for replica in replicas:
             replica.kill()
+
+
+def test_a_suspended_leader_ends_when_it_wakes(cluster: Cluster, kube: Kube, namespace: str, tmp_path: Path) -> None:
+    """A node that hangs for a while: by then another replica works, and the first may write nothing any more."""
+    first, second = (
+        OperatorProcess(cluster, tmp_path, image=PAUSE, namespace=namespace, port=8091 + number) for number in range(2)
+    )
+    try:
+        first.start().wait_working()
+        kube.create(idle("hung"), namespace)
+        made(kube, namespace, "hung")
+        second.start()
+        os.kill(first.pid, signal.SIGSTOP)
+        second.wait_working()
+        kube.delete("Deployment", "hung", namespace)
+        wait_for("repair", lambda: kube.find("Deployment", "hung", namespace), 10)
+        holder = kube.get("Lease", "weir-operator", namespace)["spec"]["holderIdentity"]
+        before = kube.get("Deployment", "hung", namespace)["metadata"]["uid"]
+
+        assert first.process is not None
+        os.kill(first.pid, signal.SIGCONT)
+        assert first.process.wait(20) == 1, first.log.read_text()
+        assert "the lease is lost" in first.log.read_text()
+        first.process = None
+        assert leaders(second) == [second]
+        assert kube.get("Lease", "weir-operator", namespace)["spec"]["holderIdentity"] == holder
+        assert kube.get("Deployment", "hung", namespace)["metadata"]["uid"] == before
+    finally:
+        first.kill()
+        second.kill()
+    kube.delete("Lease", "weir-operator", namespace)
 
 
 def test_a_lost_lease_ends_the_work(cluster: Cluster, kube: Kube, namespace: str, tmp_path: Path) -> None:

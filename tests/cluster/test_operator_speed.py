@@ -29,7 +29,7 @@ def done(kube: Kube, namespace: str) -> list[str]:
 
 
 def quiet(process: OperatorProcess) -> None:
-    """First looks and late status are over: only the Lease is written any more."""
+    """Wait until the first reconciliations are over, and only the Lease is still written."""
 
     def work() -> float:
         return sum(count for name, count in process.metrics().items() if "reconciles_total" in name)

@@ -55,7 +55,7 @@ class Live:
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
     def settle(self, edges: int, seconds: float = 90) -> None:
-        """Ready, and exactly so many edges, all of them ready."""
+        """Wait until the router is ready and has exactly this many edges, all ready."""
 
         def there() -> bool:
             status = self.status
@@ -94,7 +94,7 @@ def test_a_client_outside_uses_two_edges(live: Live) -> None:
         *places,
         inside=True,
     )
-    assert "SOKS exact" in told
+    assert "exact SOKS" in told
     assert told.count("received, acknowledged, deleted") >= 3
 
 
@@ -196,7 +196,7 @@ def test_a_new_configuration_rolls_the_edges(live: Live, traffic: Traffic) -> No
 
 
 def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live, traffic: Traffic) -> None:
-    """A client that stays connected, and new ones that are shown another certificate under the same address."""
+    """A connected client stays connected, and new clients get another certificate under the same address."""
     watcher = [sys.executable, "-m", "tests.cluster.watcher", live.status["address"], "60"]
     with subprocess.Popen(live.cluster.command(*watcher), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -213,7 +213,7 @@ def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live,
 
 
 def test_load_brings_more_edges(live: Live, traffic: Traffic) -> None:
-    """Against a request of 10m of CPU, the messages here are a load."""
+    """The edges request 10m of CPU, so the messages of this test are much load."""
     live.patch({"autoscaling": {"minReplicas": 2, "maxReplicas": 3, "targetCPUPercent": 20}})
     wait_for("a third edge", lambda: live.status["edges"]["desired"] == 3, 120)
     live.settle(3)

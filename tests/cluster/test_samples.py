@@ -1,4 +1,4 @@
-"""Every sample is applied as it stands; the operator makes its children, and refuses none of it."""
+"""Every sample is applied unchanged, and the operator creates its children without a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SMPService on a real router: known, connected, rotated, forgotten; status says what the router knows."""
+"""SMPService on a real router: registered, connected, rotated, deleted, and with the right status each time."""
 
 from __future__ import annotations
 

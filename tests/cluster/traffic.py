@@ -20,9 +20,9 @@ from tests.cluster.harness import REPO, Cluster, wait_for
 from weir.client.smp import ClientError, SmpClient
 from weir.crypto.keys import dh, generate
 from weir.wire.address import SmpAddress
-from weir.wire.commands import KEY, NEW, SEND, MessagingReq
 from weir.wire.errors import Simple
-from weir.wire.replies import ERR, IDS, OK
+from weir.wire.smp.commands import KEY, NEW, SEND, MessagingReq
+from weir.wire.smp.replies import ERR, IDS, OK
 
 PAIRS = 4
 _PAUSE = 0.05
@@ -31,7 +31,7 @@ _ENDLESS = 1_000_000
 
 class QuietWorker(Worker):
     async def _send(self, pair: PairKeys) -> None:
-        """One message after the other, each until it is confirmed."""
+        """Send one message after the other, and repeat each until it is confirmed."""
         n, a = self.state[str(pair.number)]
         client: SmpClient | None = None
         while n < self.total:
@@ -117,7 +117,7 @@ class Traffic:
                 process.wait()
 
     def flows(self, messages: int = 20, seconds: float = 60) -> None:
-        """Every pair gets on from here."""
+        """Every pair still delivers messages from here on."""
         self.journal.update()
         before = {n: len(pair.got) for n, pair in self.journal.pairs.items()}
 
@@ -135,7 +135,7 @@ class Traffic:
             assert process.poll() is None, f"{kind}: {(self._directory / 'traffic.log').read_text()[-3000:]}"
 
     def finish(self) -> None:
-        """Nothing more is sent; what was confirmed has arrived, once and in order."""
+        """Stop sending. Every confirmed message must have arrived, once and in order."""
         sender = self._workers.pop("send", None)
         if sender is None:
             return

@@ -50,7 +50,7 @@ def test_no_way_to_log_in_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_without_an_api_server_it_waits_and_ends_when_told(tmp_path: Path) -> None:
+def test_without_an_api_server_it_waits_and_ends_on_a_signal(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     config.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: x\n"

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from weir_operator import names
-from weir_operator.schema import CRDS, crd, spec_schema, with_defaults
-from weir_operator.schema.__main__ import file_name, main, render
+from weir_operator.kinds import names
+from weir_operator.kinds.definition import crd
+from weir_operator.kinds.registry import DEFINITIONS
+from weir_operator.kube.defaults import with_defaults
+from weir_operator.schema import file_name, main, render
 
 CRD_DIRECTORY = Path(__file__).parents[2] / "k8s/crds"
 
@@ -25,11 +27,11 @@ def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found: dict[str, Any] = crd(DEFINITIONS[kind])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 
 
-@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("kind", DEFINITIONS)
 def test_files_are_made_from_the_source(kind: str) -> None:
     assert (CRD_DIRECTORY / file_name(kind)).read_text() == render(kind)
 
@@ -43,7 +45,7 @@ def test_check_names_the_file_that_is_stale(tmp_path: Path, capsys: pytest.Captu
     assert str(stale) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("kind", DEFINITIONS)
 def test_every_setting_is_described_and_bounded(kind: str) -> None:
     for path, part in parts(schema_of(kind)["properties"]["spec"], "spec"):
         if "x-kubernetes-int-or-string" not in part and not path.endswith("[]"):
@@ -56,7 +58,7 @@ def test_every_setting_is_described_and_bounded(kind: str) -> None:
             assert {"minimum", "maximum"} <= set(part), path
 
 
-@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("kind", DEFINITIONS)
 def test_kubectl_explain_has_something_to_say(kind: str) -> None:
     """About the kind itself, and about every field of its status."""
     schema = schema_of(kind)
@@ -65,15 +67,15 @@ def test_kubectl_explain_has_something_to_say(kind: str) -> None:
         assert part.get("description") or path.endswith("[]"), path
 
 
-@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("kind", DEFINITIONS)
 def test_defaults_are_written_out_in_full(kind: str) -> None:
-    """A rule is held against a default as it stands, so a group's default holds the defaults of all its parts."""
-    for path, part in parts(spec_schema(kind), "spec"):
+    """The server checks a rule on the default as it is written, so a group's default holds those of all its parts."""
+    for path, part in parts(DEFINITIONS[kind].spec(), "spec"):
         if part.get("type") == "object" and "default" in part:
             assert part["default"] == with_defaults(part, part["default"]), path
 
 
-@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("kind", DEFINITIONS)
 def test_rules_name_the_field(kind: str) -> None:
     for path, part in parts(schema_of(kind)):
         for rule in part.get("x-kubernetes-validations", ()):
@@ -84,8 +86,8 @@ def test_rules_name_the_field(kind: str) -> None:
 
 def test_names_category_columns_and_subresources() -> None:
     short = {"SMPRouter": "smpr", "NTFRouter": "ntfr", "SMPService": "smps"}
-    for kind in CRDS:
-        body = crd(kind)["spec"]
+    for kind in DEFINITIONS:
+        body = crd(DEFINITIONS[kind])["spec"]
         assert body["group"] == "weir.dev"
         assert body["names"]["shortNames"] == [short[kind]]
         assert body["names"]["categories"] == ["weir"]
@@ -101,13 +103,11 @@ def test_names_category_columns_and_subresources() -> None:
 
 def test_with_defaults_fills_nested_parts_and_changes_nothing_given() -> None:
     given = {"replicas": 7, "redis": {"external": {"url": "redis://x"}}}
-    spec = with_defaults(spec_schema("SMPRouter"), given)
+    spec = with_defaults(DEFINITIONS["SMPRouter"].spec(), given)
     assert given == {"replicas": 7, "redis": {"external": {"url": "redis://x"}}}
     assert spec["replicas"] == 7
     assert spec["redis"]["durability"] == "everysec"
     assert "embedded" not in spec["redis"]
     assert spec["telemetry"]["serviceMonitor"]["enabled"] is True
-    assert with_defaults(spec_schema("SMPRouter"), {"redis": {"embedded": {}}})["redis"]["embedded"]["storage"] == {
-        "size": "1Gi",
-        "whenDeleted": "Retain",
-    }
+    embedded = with_defaults(DEFINITIONS["SMPRouter"].spec(), {"redis": {"embedded": {}}})["redis"]["embedded"]
+    assert embedded["storage"] == {"size": "1Gi", "whenDeleted": "Retain"}

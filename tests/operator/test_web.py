@@ -10,7 +10,7 @@ from weir_operator import metrics, web
 async def test_healthz_and_metrics(unused_tcp_port: int) -> None:
     runner = await web.serve("127.0.0.1", unused_tcp_port)
     counted = []
-    metrics.count_with(lambda: counted.append(1))
+    metrics.before_each_page(lambda: counted.append(1))
     try:
         async with aiohttp.ClientSession() as session:
             async with session.get(f"http://127.0.0.1:{unused_tcp_port}/healthz") as response:
@@ -19,7 +19,7 @@ async def test_healthz_and_metrics(unused_tcp_port: int) -> None:
                 text = await response.text()
                 assert response.headers["Content-Type"].startswith("text/plain")
     finally:
-        metrics.count_with(lambda: None)
+        metrics.before_each_page(lambda: None)
         await runner.cleanup()
     assert counted == [1]
     for name in (

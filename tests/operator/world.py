@@ -1,4 +1,4 @@
-"""Routers for tables, and an API server in a dictionary: enough of one to read a reconciliation as a transcript."""
+"""Routers for tables, and an API server in a dictionary, so that a reconciliation reads as a transcript."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from weir_operator import names
-from weir_operator.api import Api, ApiError
-from weir_operator.cache import Cache, Key
-from weir_operator.events import Recorder
-from weir_operator.model import Defaults, Manifest, Router
-from weir_operator.observer import Look
-from weir_operator.routers import Routers, World
-from weir_operator.schema import spec_schema, with_defaults
+from weir_operator.kinds import names
+from weir_operator.kinds.registry import DEFINITIONS, ROUTER_KINDS, read
+from weir_operator.kinds.resources import RESOURCES, facts, owner_of
+from weir_operator.kinds.routers.model import Defaults, Observed, Router
+from weir_operator.kinds.routers.observer import Observation
+from weir_operator.kinds.routers.reconcile import RouterReconciler, Surroundings
+from weir_operator.kube.api import Api, ApiError
+from weir_operator.kube.cache import Cache
+from weir_operator.kube.defaults import with_defaults
+from weir_operator.kube.events import Recorder
+from weir_operator.kube.login import Login
+from weir_operator.kube.objects import Key, Manifest
 
 NAMESPACE = "ns"
 
 
 def router_of(kind: str = names.SMP_ROUTER, name: str = "r", **spec: Any) -> Router:
-    return Router(kind, NAMESPACE, name, "uid-r", 1, with_defaults(spec_schema(kind), spec))
+    return Router(kind, NAMESPACE, name, "uid-r", 1, with_defaults(DEFINITIONS[kind].spec(), spec))
+
+
+def desired_state(router: Router, observed: Observed) -> list[Manifest]:
+    return ROUTER_KINDS[router.kind].desired_state(router, observed)
 
 
 def by_name(manifests: list[Manifest]) -> dict[tuple[str, str], Manifest]:
@@ -28,10 +36,10 @@ def by_name(manifests: list[Manifest]) -> dict[tuple[str, str], Manifest]:
 
 
 class MemoryApi(Api):
-    """Answers as an API server does; `calls` has what was asked, in order."""
+    """Answers as an API server does. `calls` holds the requests in their order."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(Login("test"), RESOURCES, names.MANAGER)
         self.objects: dict[tuple[str, str], Manifest] = {}
         self.calls: list[str] = []
         self._versions = itertools.count(1)
@@ -105,24 +113,26 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Town:
-    """One router, the API, and the operator's half that looks after it."""
+    """One router, the API server, and the reconciler of its kind."""
 
     def __init__(self, kind: str = names.SMP_ROUTER, **spec: Any) -> None:
         self.api = MemoryApi()
-        self.cache = Cache()
-        self.world = World(Defaults("weir:test"))
-        self.looks: dict[Key, Look] = {}
-        self.said: list[tuple[str, str]] = []
+        self.cache = Cache(read, owner_of, facts)
+        self.surroundings = Surroundings(Defaults("weir:test"))
+        self.observations: dict[Key, Observation] = {}
+        self.recorded: list[tuple[str, str]] = []
         self.key = Key(kind, NAMESPACE, "r")
-        recorder = Recorder(self.api, "test")
-        recorder.say = self._say  # type: ignore[method-assign, assignment]
-        self.routers = Routers(self.api, self.cache, recorder, self.world, self.looks)
+        recorder = Recorder(self.api, names.API_VERSION, names.MANAGER, "test")
+        recorder.record = self._record  # type: ignore[method-assign, assignment]
+        self.reconciler = RouterReconciler(
+            ROUTER_KINDS[kind], read, self.api, self.cache, recorder, self.surroundings, self.observations
+        )
         body = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": "r", "generation": 1}, "spec": spec}
         self.api.put(body)
         self.watch()
 
-    def _say(self, _key: Key, _uid: str, reason: str, message: str, *, warning: bool = False) -> None:
-        self.said.append((reason, message))
+    def _record(self, _key: Key, _uid: str, reason: str, message: str, *, warning: bool = False) -> None:
+        self.recorded.append((reason, message))
 
     @property
     def body(self) -> Manifest:
@@ -160,8 +170,8 @@ class Town:
         if (self.key.kind, "r") in self.api.objects:
             self.cache.object_event(self.key.kind, self.body, gone=False)
 
-    async def look(self) -> list[str]:
+    async def reconcile(self) -> list[str]:
         """One reconciliation; the calls it made."""
         self.api.calls.clear()
-        await self.routers.reconcile(self.key)
+        await self.reconciler.reconcile(self.key)
         return list(self.api.calls)

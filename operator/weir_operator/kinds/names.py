@@ -1,0 +1,104 @@
+"""Every name that the operator gives or looks for on the cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "weir.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+SMP_ROUTER: Final = "SMPRouter"
+NTF_ROUTER: Final = "NTFRouter"
+SMP_SERVICE: Final = "SMPService"
+PLURALS: Final = {SMP_ROUTER: "smprouters", NTF_ROUTER: "ntfrouters", SMP_SERVICE: "smpservices"}
+
+FINALIZER: Final = f"{GROUP}/ordered-delete"
+
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "weir-operator"  # also the field manager, the user agent and the name of the Lease
+# The object that a child belongs to: its kind in lower case, and its name under one of two labels.
+OWNER_KIND: Final = f"{GROUP}/owner"
+ROUTER: Final = f"{GROUP}/router"
+SERVICE: Final = f"{GROUP}/service"
+
+# A pod template changes with the configuration, so that a change rolls the edges.
+CONFIG_HASH: Final = f"{GROUP}/config-hash"
+# kubectl annotate smpr NAME weir.dev/renew-certificate=<anything new> renews the online certificate at once.
+RENEW: Final = f"{GROUP}/renew-certificate"
+# The value of this annotation is the fingerprint that may be given up. No other way gives a router a new address.
+REPLACE_ADDRESS: Final = f"{GROUP}/replace-address"
+
+SMP_PORT: Final = 5223
+NTF_PORT: Final = 443
+NTF_TARGET_PORT: Final = 5443  # in the pod, which may not use ports below 1024
+HTTP_PORT: Final = 8000
+CONTROL_PORT: Final = 5224
+REDIS_PORT: Final = 6379
+
+CONFIG_DIR: Final = "/etc/weir/config"
+CONFIG_FILE: Final = "weir.toml"
+SECRET_DIR: Final = "/etc/weir/edge"
+DATA_DIR: Final = "/var/lib/weir"
+APNS_DIR: Final = "/etc/weir/apns"
+FCM_DIR: Final = "/etc/weir/fcm"
+REDIS_SECRET_DIR: Final = "/etc/weir/store"
+
+CA_CERT: Final = "ca.crt"
+CA_KEY: Final = "ca.key"
+SERVER_CERT: Final = "server.crt"
+SERVER_KEY: Final = "server.key"
+TLS_CERT: Final = "tls.crt"
+TLS_KEY: Final = "tls.key"
+PLACEMENT_KEY: Final = "placement.key"
+REDIS_PASSWORD: Final = "redis-password"
+ADDRESS: Final = "address"
+
+
+def owner_label(kind: str) -> str:
+    return kind.lower()
+
+
+def name_label(kind: str) -> str:
+    return SERVICE if kind == SMP_SERVICE else ROUTER
+
+
+def identity(name: str) -> str:
+    return f"{name}-identity"
+
+
+def store(name: str) -> str:
+    return f"{name}-store"
+
+
+def edge(name: str) -> str:
+    return f"{name}-edge"
+
+
+def config(name: str) -> str:
+    return f"{name}-config"
+
+
+def address(name: str) -> str:
+    return f"{name}-address"
+
+
+def edges_service(name: str) -> str:
+    return f"{name}-edges"
+
+
+def http_service(name: str) -> str:
+    return f"{name}-http"
+
+
+def redis(name: str) -> str:
+    return f"{name}-redis"
+
+
+def data_claim(name: str) -> str:
+    """The claim that a StatefulSet makes for its first pod."""
+    return f"data-{redis(name)}-0"
+
+
+def service_keys(name: str) -> str:
+    return f"{name}-service"

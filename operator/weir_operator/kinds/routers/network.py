@@ -1,0 +1,86 @@
+"""The Service that clients use, and the NetworkPolicies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir_operator.kinds import names
+from weir_operator.kinds.metadata import child, selector
+from weir_operator.kinds.routers.model import Observed, Router, embedded_settings
+from weir_operator.kube.objects import Manifest
+
+# NetworkPolicies let the operator in: it probes Redis and reads the pods' numbers.
+OPERATOR_PEER = {
+    "namespaceSelector": {},
+    "podSelector": {"matchLabels": {"app.kubernetes.io/component": "operator"}},
+}
+
+
+def public_service(router: Router, component: str, protocol: str) -> Manifest:
+    """The Service that clients connect to. It passes TLS through to the pods."""
+    exposure = router.spec["exposure"]
+    port: dict[str, Any] = {
+        "name": protocol,
+        "port": router.spec["ports"][protocol],
+        "targetPort": protocol,
+        "protocol": "TCP",
+    }
+    kind = exposure["type"] if exposure["type"] != "HostPort" else "ClusterIP"
+    if kind in ("NodePort", "LoadBalancer") and "nodePort" in exposure:
+        port["nodePort"] = exposure["nodePort"]
+    spec: dict[str, Any] = {"type": kind, "selector": selector(router, component), "ports": [port]}
+    for key in ("loadBalancerClass", "loadBalancerSourceRanges", "externalTrafficPolicy"):
+        if key in exposure:
+            spec[key] = exposure[key]
+    return child(
+        router,
+        "v1",
+        "Service",
+        router.name,
+        component,
+        annotations=exposure.get("annotations"),
+        spec=spec,
+    )
+
+
+def policies(router: Router, component: str, port: int, *more_ingress: dict[str, Any]) -> list[Manifest]:
+    """NetworkPolicies for the pods, whose public port is `port`, and for the embedded Redis."""
+    if not router.spec["networkPolicy"]["enabled"]:
+        return []
+    ingress = [{"ports": [{"port": port, "protocol": "TCP"}]}, *more_ingress]
+    made = [_policy(router, router.name, component, ["Ingress"], ingress)]
+    if embedded_settings(router) is not None:
+        pods = {"podSelector": {"matchLabels": selector(router, component)}}
+        redis = [{"port": names.REDIS_PORT, "protocol": "TCP"}]
+        # Without any rule for egress, Redis can only answer.
+        types = ["Ingress", "Egress"]
+        made.append(
+            _policy(router, names.redis(router.name), "redis", types, [{"from": [pods, OPERATOR_PEER], "ports": redis}])
+        )
+    return made
+
+
+def _policy(router: Router, name: str, part: str, types: list[str], ingress: list[dict[str, Any]]) -> Manifest:
+    spec = {"podSelector": {"matchLabels": selector(router, part)}, "policyTypes": types, "ingress": ingress}
+    return child(router, "networking.k8s.io/v1", "NetworkPolicy", name, part, spec=spec)
+
+
+def published_hosts(router: Router, observed: Observed) -> list[str]:
+    """The hosts in the address: those of the spec, else the load balancer's, else the Service's name in the cluster."""
+    given = list(router.spec.get("hosts") or ())
+    return given or [observed.public_host or f"{router.name}.{router.namespace}.svc"]
+
+
+def published_port(router: Router, observed: Observed, protocol: str) -> int:
+    """The port that goes with the published hosts. It is a node's port only where the hosts in the spec are nodes."""
+    ports, exposure = router.spec["ports"], router.spec["exposure"]
+    own: int = ports[protocol]
+    if "public" in ports:
+        own = ports["public"]
+    elif not router.spec.get("hosts"):
+        return own
+    elif exposure["type"] == "NodePort":
+        own = exposure.get("nodePort") or observed.node_port or own
+    elif exposure["type"] == "HostPort":
+        own = exposure.get("hostPort") or own
+    return own

@@ -1,0 +1,323 @@
+"""The parts of a spec and of a status that all kinds of routers have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir_operator.kinds.definition import READY, column
+from weir_operator.kinds.schema import conditions
+from weir_operator.kube.schema import (
+    Schema,
+    anything,
+    choice,
+    counter,
+    duration,
+    flag,
+    group,
+    integer,
+    items,
+    mapping,
+    names,
+    rule,
+    text,
+)
+
+QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"
+HOST = r"^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$|^[0-9a-fA-F:]+$"
+
+ROUTER_COLUMNS = (
+    column("Ready", READY + ".status"),
+    column("Edges", ".status.edges.summary"),
+    column("Address", ".status.address"),
+    column("Certificate", ".status.certificate.daysLeft", "integer"),
+)
+REASON_COLUMN = column("Reason", READY + ".reason", wide=True)
+AGE_COLUMN = column("Age", ".metadata.creationTimestamp", "date")
+
+
+def image() -> dict[str, Any]:
+    return {
+        "image": text(
+            "Image the pods run. Unset: the operator's own default, so that an operator upgrade upgrades the pods.",
+            maxLength=512,
+            minLength=1,
+        ),
+        "imagePullPolicy": choice("When the image is pulled.", "Always", "IfNotPresent", "Never"),
+        "imagePullSecrets": items("Secrets with registry credentials.", names("Name of a Secret."), 8),
+    }
+
+
+def hosts() -> Schema:
+    return items(
+        "Host names or addresses clients find the router under, in the order they appear in its address."
+        " Empty: the load balancer's address, or the name of the Service inside the cluster.",
+        text("A DNS name, an onion name or an IP address.", pattern=HOST, maxLength=253, minLength=1),
+        8,
+        "set",
+    )
+
+
+def public_port() -> Schema:
+    return integer(
+        "Port in the address. Unset: the Service's port; with hosts and NodePort the node port, with hosts and HostPort"
+        " the host port.",
+        1,
+        65535,
+    )
+
+
+def identity() -> Schema:
+    return group(
+        "The router's identity: the CA whose fingerprint is in its address.",
+        secretName=names(
+            "A Secret with ca.crt and ca.key, or with ca.crt, server.crt and server.key when the CA's key is kept"
+            " elsewhere. Unset: made once by the operator, and kept in NAME-identity."
+        ),
+        keyType=choice("Kind of keys the operator makes.", "Ed25519", "Ed448", default="Ed448"),
+        whenDeleted=choice(
+            "What happens to an identity the operator made when the router is deleted. A lost identity is a lost"
+            " address: clients cannot be told of another.",
+            "Retain",
+            "Delete",
+            default="Retain",
+        ),
+    )
+
+
+def certificate() -> Schema:
+    return group(
+        "The online certificate that the edges present, signed by the identity's CA.",
+        rule(
+            "self.renewBeforeDays < self.lifetimeDays",
+            "renewBeforeDays must be less than lifetimeDays",
+            ".renewBeforeDays",
+        ),
+        lifetimeDays=integer("Days a new online certificate is valid.", 1, 3650, default=90),
+        renewBeforeDays=integer("Days before its end when it is renewed.", 0, 3649, default=30),
+    )
+
+
+def secret_key(doc: str, key: str) -> Schema:
+    return group(
+        doc,
+        required=("name",),
+        default=False,
+        name=names("Name of the Secret."),
+        key=text("Key in the Secret.", default=key, maxLength=253, minLength=1),
+    )
+
+
+def redis() -> Schema:
+    embedded = group(
+        "One Redis of the router's own, with an append-only file on a volume: for trials and small servers.",
+        default=False,
+        storage=group(
+            "The volume.",
+            rule(
+                "self.size == oldSelf.size && has(self.storageClassName) == has(oldSelf.storageClassName)"
+                " && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+                "storage cannot be changed: enlarge the PersistentVolumeClaim itself, or move to redis.external",
+            ),
+            size=text("Size of the volume.", pattern=QUANTITY, maxLength=16, default="1Gi"),
+            storageClassName=names("StorageClass of the volume. Unset: the cluster's default."),
+            whenDeleted=choice(
+                "What happens to the volume, queues and messages in it, when the router is deleted.",
+                "Retain",
+                "Delete",
+                default="Retain",
+            ),
+        ),
+        resources=resources("100m", "128Mi"),
+    )
+    external = group(
+        "A Redis, Sentinel or Cluster that is given.",
+        rule("has(self.url) != has(self.urlSecret)", "exactly one of url and urlSecret must be set", ".url"),
+        default=False,
+        url=text(
+            "redis://host:port/db, rediss://…, redis+sentinel://h1,h2/NAME or redis+cluster://h1,h2.",
+            pattern=r"^(rediss?|rediss?\+sentinel|rediss?\+cluster)://[^\s]+$",
+        ),
+        urlSecret=secret_key("A Secret that holds the URL.", "url"),
+        passwordSecret=secret_key("A Secret that holds the password, when it is not in the URL.", "password"),
+    )
+    return group(
+        "Where queues and messages are. Neither embedded nor external: embedded with its defaults.",
+        rule(
+            "!(has(self.embedded) && has(self.external))",
+            "only one of embedded and external may be set",
+            ".embedded",
+        ),
+        rule(
+            "self.durability != 'replicated' || has(self.external)",
+            "durability replicated needs replicas, which an embedded Redis does not have: set redis.external",
+            ".durability",
+        ),
+        rule(
+            "has(oldSelf.embedded) || has(oldSelf.external) || !has(self.embedded)"
+            " || (self.embedded.storage.size == '1Gi' && !has(self.embedded.storage.storageClassName))",
+            "storage cannot be changed: the volume was made with the defaults",
+            ".embedded",
+        ),
+        embedded=embedded,
+        external=external,
+        durability=choice(
+            "What an OK promises: everysec (written, on disk within a second), fsync (on disk), replicated (held by"
+            " `replicas` replicas).",
+            "everysec",
+            "fsync",
+            "replicated",
+            default="everysec",
+        ),
+        replicas=integer("Replicas that must have a write, with durability replicated.", 1, 16, default=1),
+        replicaTimeout=duration("How long a write waits for them.", "1s"),
+    )
+
+
+def exposure(*extra: Schema) -> Schema:
+    return group(
+        "How clients reach the router. TLS always passes through to the edges.",
+        rule(
+            "!has(self.nodePort) || self.type in ['NodePort', 'LoadBalancer']",
+            "nodePort needs type NodePort or LoadBalancer",
+            ".nodePort",
+        ),
+        rule("!has(self.hostPort) || self.type == 'HostPort'", "hostPort needs type HostPort", ".hostPort"),
+        rule(
+            "!has(self.loadBalancerSourceRanges) || self.type == 'LoadBalancer'",
+            "loadBalancerSourceRanges needs type LoadBalancer",
+            ".loadBalancerSourceRanges",
+        ),
+        rule(
+            "!has(self.loadBalancerClass) || self.type == 'LoadBalancer'",
+            "loadBalancerClass needs type LoadBalancer",
+            ".loadBalancerClass",
+        ),
+        rule(
+            "!has(self.externalTrafficPolicy) || self.type in ['NodePort', 'LoadBalancer']",
+            "externalTrafficPolicy needs type NodePort or LoadBalancer",
+            ".externalTrafficPolicy",
+        ),
+        *extra,
+        type=choice(
+            "ClusterIP, LoadBalancer, NodePort, or HostPort (one edge per node, which no restricted namespace allows).",
+            "ClusterIP",
+            "LoadBalancer",
+            "NodePort",
+            "HostPort",
+            default="ClusterIP",
+        ),
+        annotations=mapping("Annotations of the Service, as load balancers want them."),
+        nodePort=integer("Port on every node; unset: the cluster chooses.", 1, 65535),
+        hostPort=integer("Port on the nodes that run an edge; unset: the SMP port.", 1, 65535),
+        loadBalancerClass=text("Class of the load balancer.", maxLength=253, minLength=1),
+        loadBalancerSourceRanges=items(
+            "Networks that may connect.", text("A CIDR.", pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$", maxLength=64), 64
+        ),
+        externalTrafficPolicy=choice("Local keeps client addresses on one node.", "Cluster", "Local"),
+    )
+
+
+def resources(cpu: str, memory: str) -> Schema:
+    def quantities(doc: str) -> Schema:
+        return {
+            "type": "object",
+            "description": doc,
+            "additionalProperties": {
+                "anyOf": [{"type": "integer"}, {"type": "string"}],
+                "x-kubernetes-int-or-string": True,
+                "pattern": QUANTITY,
+            },
+            "maxProperties": 8,
+        }
+
+    requests = quantities("What is set aside for a pod.") | {"default": {"cpu": cpu, "memory": memory}}
+    return group("CPU and memory of a pod.", requests=requests, limits=quantities("What a pod may take at most."))
+
+
+def placement() -> Schema:
+    return group(
+        "Where pods run.",
+        nodeSelector=mapping("Labels a node must have."),
+        tolerations=anything("Tolerations of the pods.", "array"),
+        affinity=anything("Affinity of the pods. Unset: edges keep apart from each other where they can."),
+        topologySpreadConstraints=anything("How pods spread over zones and nodes.", "array"),
+        priorityClassName=names("PriorityClass of the pods."),
+    )
+
+
+def telemetry() -> Schema:
+    return group(
+        "Logs, traces and metrics. None of them ever carries an id, a key or a client's address.",
+        logLevel=choice("Least severe line logged.", "debug", "info", "warning", "error", default="info"),
+        logFormat=choice("Form of log lines.", "text", "json", default="json"),
+        traces=group(
+            "OpenTelemetry traces.",
+            default=False,
+            required=("endpoint",),
+            endpoint=text("OTLP/HTTP collector.", pattern=r"^(zipkin\+)?https?://[^\s]+$"),
+            sampleRatio={
+                "type": "number",
+                "description": "Share of commands that are traced.",
+                "minimum": 0,
+                "maximum": 1,
+                "default": 0.01,
+            },
+            sessions=choice("Sessions whose every command is traced.", "off", "services", "all", default="off"),
+        ),
+        serviceMonitor=group(
+            "A ServiceMonitor for the Prometheus operator, where its CRD is installed.",
+            enabled=flag("Make one.", True),
+            interval=duration("How often edges are scraped.", "30s"),
+            labels=mapping("Labels by which Prometheus selects it."),
+        ),
+    )
+
+
+def pods() -> dict[str, Any]:
+    return {
+        "podLabels": mapping("Further labels of the pods."),
+        "podAnnotations": mapping("Further annotations of the pods."),
+    }
+
+
+def network_policy() -> Schema:
+    return group(
+        "NetworkPolicies: SMP from anywhere, metrics and page from where they are allowed, Redis from edges only.",
+        enabled=flag("Make them.", True),
+        httpFrom=anything(
+            "Peers (NetworkPolicyPeer) that may reach the page and metrics. Unset: the namespace.", "array"
+        ),
+    )
+
+
+def router_status() -> dict[str, Schema]:
+    return {
+        "observedGeneration": counter("Generation of the spec this status speaks of."),
+        "conditions": conditions(),
+        "address": {"type": "string", "description": "The address as clients must enter it, without a password."},
+        "fingerprint": {"type": "string", "description": "Fingerprint of the identity's CA certificate."},
+        "certificate": {
+            "type": "object",
+            "description": "The online certificate.",
+            "properties": {
+                "notAfter": {"type": "string", "format": "date-time", "description": "When it ends."},
+                "daysLeft": counter("Whole days until then."),
+            },
+        },
+        "edges": {
+            "type": "object",
+            "description": "Edges of the router.",
+            "properties": {
+                "desired": counter("Edges that should run."),
+                "ready": counter("Edges that take clients."),
+                "updated": counter("Edges that run the current pod template."),
+                "summary": {"type": "string", "description": "ready/desired."},
+            },
+        },
+        "replicas": counter("Edges that exist, for the scale subresource."),
+        "selector": {"type": "string", "description": "Selector of the edges' pods, for the scale subresource."},
+        "placementCheck": {
+            "type": "string",
+            "description": "Digest of the placement key, so that another one is never used over existing queues.",
+        },
+    }

@@ -1,0 +1,98 @@
+"""Autoscaling and monitoring of the edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir_operator.kinds import names
+from weir_operator.kinds.metadata import child, selector
+from weir_operator.kinds.resources import CUSTOM_METRICS, KEDA, PROMETHEUS
+from weir_operator.kinds.routers.model import Observed, Router
+from weir_operator.kube.objects import Manifest
+
+SUBSCRIPTIONS_METRIC = "weir_edge_subscriptions"
+
+
+def scaling_metric(router: Router, observed: Observed) -> str | None:
+    """The autoscaler of the edges on this cluster: "CPU", "KEDA", "custom metrics", or None."""
+    scaling = router.spec.get("autoscaling")
+    if scaling is None or router.spec["maintenance"]["edges"] == "Stopped":
+        return None
+    if scaling["metric"] == "CPU":
+        return "CPU"
+    if KEDA in observed.apis:
+        return "KEDA"
+    return "custom metrics" if CUSTOM_METRICS in observed.apis else "CPU"
+
+
+def autoscaler(router: Router, observed: Observed) -> list[Manifest]:
+    how = scaling_metric(router, observed)
+    if how is None:
+        return []
+    return [_scaled_object(router)] if how == "KEDA" else [_horizontal(router, how)]
+
+
+def _target(router: Router) -> dict[str, str]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": router.name}
+
+
+def _horizontal(router: Router, how: str) -> Manifest:
+    scaling = router.spec["autoscaling"]
+    metric: dict[str, Any]
+    if how == "CPU":
+        cpu = {"type": "Utilization", "averageUtilization": scaling["targetCPUPercent"]}
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": cpu}}
+    else:
+        target = {"type": "AverageValue", "averageValue": str(scaling["targetSubscriptions"])}
+        metric = {"type": "Pods", "pods": {"metric": {"name": SUBSCRIPTIONS_METRIC}, "target": target}}
+    spec = {
+        "scaleTargetRef": _target(router),
+        "minReplicas": scaling["minReplicas"],
+        "maxReplicas": scaling["maxReplicas"],
+        "metrics": [metric],
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": scaling["scaleDownSeconds"]}},
+    }
+    return child(router, "autoscaling/v2", "HorizontalPodAutoscaler", router.name, "edge", spec=spec)
+
+
+def _scaled_object(router: Router) -> Manifest:
+    """KEDA reads the fleet's total from any edge and divides it by the target."""
+    scaling = router.spec["autoscaling"]
+    url = f"http://{names.http_service(router.name)}.{router.namespace}.svc:{router.spec['ports']['http']}/status.json"
+    trigger = {
+        "type": "metrics-api",
+        "metricType": "AverageValue",
+        "metadata": {
+            "url": url,
+            "valueLocation": "subscriptions",
+            "targetValue": str(scaling["targetSubscriptions"]),
+        },
+    }
+    spec = {
+        "scaleTargetRef": _target(router),
+        "minReplicaCount": scaling["minReplicas"],
+        "maxReplicaCount": scaling["maxReplicas"],
+        "advanced": {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": scaling["scaleDownSeconds"]}}
+            }
+        },
+        "triggers": [trigger],
+    }
+    return child(router, KEDA, "ScaledObject", router.name, "edge", spec=spec)
+
+
+def service_monitor(router: Router, observed: Observed) -> list[Manifest]:
+    settings = router.spec["telemetry"]["serviceMonitor"]
+    if PROMETHEUS not in observed.apis or not settings["enabled"]:
+        return []
+    # /metrics has the totals of the fleet, /metrics/edge those of one edge. Both are scraped from every edge, so that
+    # totals have no gap when an edge leaves.
+    paths = ("/metrics", "/metrics/edge")
+    spec = {
+        "selector": {"matchLabels": selector(router, "http")},
+        "endpoints": [{"port": "http", "path": path, "interval": settings["interval"]} for path in paths],
+    }
+    made = child(router, PROMETHEUS, "ServiceMonitor", router.name, "edge", spec=spec)
+    made["metadata"]["labels"] = {**(settings.get("labels") or {}), **made["metadata"]["labels"]}
+    return [made]

@@ -1,0 +1,160 @@
+"""SMPRouter: one SMP address, any number of edges, one Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir_operator.kinds.definition import Definition, column
+from weir_operator.kinds.routers import schema as parts
+from weir_operator.kube.schema import Schema, choice, counter, duration, flag, group, integer, items, rule, text
+
+_LINES = (
+    ("sourceCode", "Where the source of this very server is (AGPL); needed with any other of these."),
+    ("usageConditions", "Link to the conditions of use."),
+    ("conditionAmendments", "Link to amendments of them."),
+    ("operator", "Who runs the server."),
+    ("website", "Their web site."),
+    ("adminSimplex", "Administrator: SimpleX address."),
+    ("adminEmail", "Administrator: e-mail."),
+    ("adminPgp", "Administrator: link to a PGP key."),
+    ("adminPgpFingerprint", "Administrator: its fingerprint."),
+    ("complaintsSimplex", "Complaints: SimpleX address."),
+    ("complaintsEmail", "Complaints: e-mail."),
+    ("complaintsPgp", "Complaints: link to a PGP key."),
+    ("complaintsPgpFingerprint", "Complaints: its fingerprint."),
+    ("hosting", "Hosting provider."),
+)
+_COUNTRIES = (
+    ("serverCountry", "Where the server is."),
+    ("operatorCountry", "Where its operator is."),
+    ("hostingCountry", "Where the hosting provider is."),
+)
+
+
+def _information() -> Schema:
+    fields: dict[str, Any] = {name: text(doc) for name, doc in _LINES}
+    fields |= {name: text(doc + " ISO 3166 code.", pattern="^[A-Z]{2}$", maxLength=2) for name, doc in _COUNTRIES}
+    fields["hostingType"] = choice("Kind of hosting.", "virtual", "dedicated", "colocation", "owned")
+    others = [name for name in fields if name != "sourceCode"]
+    return group(
+        "What the server page says about the server and who runs it.",
+        rule(
+            "has(self.sourceCode) || !(" + " || ".join(f"has(self.{name})" for name in others) + ")",
+            "sourceCode is needed when any other information is given",
+            ".sourceCode",
+        ),
+        **fields,
+    )
+
+
+def _autoscaling() -> Schema:
+    return group(
+        "Let the number of edges follow the load; replicas is then only where it starts.",
+        rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be more than maxReplicas", ".minReplicas"),
+        default=False,
+        required=("maxReplicas",),
+        minReplicas=integer("Fewest edges.", 1, 1000, default=1),
+        maxReplicas=integer("Most edges.", 1, 1000),
+        metric=choice(
+            "CPU, or Subscriptions per edge: through KEDA or a custom-metrics adapter, whichever is installed.",
+            "CPU",
+            "Subscriptions",
+            default="CPU",
+        ),
+        targetCPUPercent=integer("CPU use of an edge to aim at, in percent of its request.", 1, 1000, default=70),
+        targetSubscriptions=integer("Subscriptions per edge to aim at.", 1, 100_000_000, default=100_000),
+        scaleDownSeconds=integer("How long less load must last before edges are taken away.", 0, 3600, default=300),
+    )
+
+
+def spec() -> Schema:
+    return group(
+        "What the router should be.",
+        **parts.image(),
+        hosts=parts.hosts(),
+        ports=group(
+            "Ports of the Service.",
+            rule("self.smp != self.http", "smp and http must differ", ".http"),
+            smp=integer("Port of the Service; part of the address when it is not 5223.", 1, 65535, default=5223),
+            public=parts.public_port(),
+            http=integer("Port of the server page, health and metrics.", 1, 65535, default=8000),
+        ),
+        replicas=integer("Edges to run.", 0, 1000, default=2),
+        autoscaling=_autoscaling(),
+        identity=parts.identity(),
+        certificate=parts.certificate(),
+        basicAuth=parts.secret_key("A Secret with the password that new queues and the proxy need.", "password"),
+        limits=group(
+            "Limits of queues and clients.",
+            quota=integer("Messages a queue holds before senders get QUOTA.", 1, 100_000, default=128),
+            messageTTL=duration("Messages expire after this time.", "21d"),
+            notificationTTL=duration("Notifications that wait for a notifier expire after this time.", "1d"),
+            inactiveQueueTTL=duration("Queues unused for so long are deleted; 0s: never.", "0s"),
+            idleClientTTL=duration("Clients without subscriptions are disconnected after this time.", "6h"),
+            maxClients=integer("Clients on one edge at once; 0: no limit.", 0, 10_000_000, default=0),
+        ),
+        proxy=group(
+            "Forwarding of messages to other routers for clients that hide their address.",
+            enabled=flag("Forward messages.", True),
+            allowPrivateRelays=flag("Allow relays on private and cluster addresses.", False),
+            ownDomains=items(
+                "Domains of your own relays, counted apart.", text("A domain.", pattern=parts.HOST, maxLength=253), 32
+            ),
+        ),
+        information=_information(),
+        redis=parts.redis(),
+        exposure=parts.exposure(),
+        resources=parts.resources("100m", "192Mi"),
+        placement=parts.placement(),
+        telemetry=parts.telemetry(),
+        rollout=group(
+            "How edges are replaced: at most one is missing at a time.",
+            drainRate=integer("Clients a leaving edge disconnects per second.", 1, 1_000_000, default=500),
+            gracePeriodSeconds=integer("Time an edge has to drain.", 1, 86_400, default=60),
+        ),
+        disruptionBudget=flag("Make a PodDisruptionBudget (one edge at a time) for two edges or more.", True),
+        networkPolicy=parts.network_policy(),
+        maintenance=group(
+            "Switches for maintenance.",
+            paused=flag("The operator leaves the children as they are; status goes on.", False),
+            newQueues=flag("Off: existing queues work, no new ones are made.", True),
+            edges=choice("Stopped: no edge runs, Redis does.", "Running", "Stopped", default="Running"),
+        ),
+        **parts.pods(),
+    )
+
+
+def status() -> Schema:
+    return {
+        "type": "object",
+        "description": "What the router is.",
+        "properties": parts.router_status()
+        | {
+            "connections": counter("Clients connected to all edges."),
+            "queues": counter("Queues that exist."),
+            "messages": counter("Messages that wait."),
+            "observedAt": {
+                "type": "string",
+                "format": "date-time",
+                "description": "When connections, queues and messages were last counted.",
+            },
+        },
+    }
+
+
+DEFINITION = Definition(
+    kind="SMPRouter",
+    short_name="smpr",
+    description="An SMPRouter is one SMP address: edges that clients connect to, and the Redis behind them.",
+    spec=spec,
+    status=status,
+    columns=(
+        *parts.ROUTER_COLUMNS,
+        column("Connections", ".status.connections", "integer"),
+        column("Queues", ".status.queues", "integer"),
+        parts.REASON_COLUMN,
+        column("Durability", ".spec.redis.durability", wide=True),
+        parts.AGE_COLUMN,
+    ),
+    scalable=True,
+)

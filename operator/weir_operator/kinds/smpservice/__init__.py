@@ -1,0 +1,1 @@
+"""SMPService: the identity of a client service that a router knows."""

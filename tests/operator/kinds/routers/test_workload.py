@@ -1,0 +1,55 @@
+"""The pod template, byte by byte: a change rolls every edge of every router at the next upgrade."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.operator.world import by_name, desired_state, router_of
+from weir_operator.kinds import names
+from weir_operator.kinds.routers.model import Defaults, Observed
+from weir_operator.kinds.routers.workload import replicas
+
+GOLDEN = Path(__file__).parent / "golden"
+SEEN = Observed(Defaults("weir:test"), edge_secret={}, address="smp://x@y")
+RICH: dict[str, Any] = {
+    "hosts": ["smp.example.org"],
+    "basicAuth": {"name": "auth"},
+    "redis": {"external": {"urlSecret": {"name": "redis"}, "passwordSecret": {"name": "redis"}}, "durability": "fsync"},
+    "exposure": {"type": "HostPort", "hostPort": 443},
+    "placement": {"nodeSelector": {"a": "b"}},
+    "imagePullSecrets": ["registry"],
+}
+CASES = {
+    "edge": ("Deployment", "r", names.SMP_ROUTER, {}),
+    "edge-rich": ("Deployment", "r", names.SMP_ROUTER, RICH),
+    "redis": ("StatefulSet", "r-redis", names.SMP_ROUTER, {}),
+    "ntf": ("Deployment", "r", names.NTF_ROUTER, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pod_template(case: str) -> None:
+    kind, name, router, spec = CASES[case]
+    template = by_name(desired_state(router_of(router, **spec), SEEN))[kind, name]["spec"]["template"]
+    path = GOLDEN / f"{case}.json"
+    text = json.dumps(template, indent=2, sort_keys=True) + "\n"
+    assert path.read_text() == text, (
+        f"meant? then write this to {path}, and say in docs/upgrade.md that edges roll:\n{text}"
+    )
+
+
+def test_replicas() -> None:
+    scaled = {"autoscaling": {"minReplicas": 2, "maxReplicas": 4}}
+    for spec, seen, expected in (
+        ({"replicas": 3}, 7, 3),
+        ({"replicas": 3, "maintenance": {"edges": "Stopped"}}, 7, 0),
+        (scaled, None, 2),
+        (scaled, 3, 3),
+        (scaled, 9, 4),
+        ({**scaled, "replicas": 9}, 0, 4),
+    ):
+        assert replicas(router_of(**spec), Observed(replicas=seen)) == expected
