@@ -5,7 +5,7 @@ ARG BASE=debian:bookworm-20260824-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a70188
 FROM ${BASE} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 python3-pip
 WORKDIR /src
-COPY scripts/rootfs.py scripts/
+COPY scripts/rootfs.py scripts/apt.sh scripts/
 COPY requirements/run.txt requirements/
 RUN python3 scripts/rootfs.py base /base
 COPY requirements/dev.txt requirements/

@@ -1,7 +1,9 @@
-# Weir: `make run` starts a router, `make test` checks everything, `make help` lists the rest.
+# Weir: `make run` starts a router, `make test` runs the tests, `make help` lists the rest.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# The tests start hundreds of Python processes; without bytecode each of them compiles all of Weir and its libraries.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,10 +14,12 @@ ALL_CODE := $(CODE) tests $(wildcard scripts)
 STAMP := $(VENV)/.made-from-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
 UP_ARGS ?= --home data
 PYTEST_ARGS ?=
+# Tests wait about as long as they compute, so more of them run at once than there are cores.
+WORKERS ?= 3
 FUZZ_SECONDS ?= 60
 CAN_CLUSTER := [ "$$(id -u)" -eq 0 ] && PATH="$$PATH:/usr/local/go/bin" command -v go >/dev/null
 
-.PHONY: help setup run test lint fmt types layers tests vectors fuzz soak bench lock test-cluster image clean
+.PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz soak bench lock test-cluster image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,17 +33,26 @@ $(STAMP): requirements/dev.txt pyproject.toml
 run: setup ## start a router here: 2 edges, embedded Redis, data in data/ (UP_ARGS="…" changes it)
 	@exec $(BIN)/weir up $(UP_ARGS)
 
-test: setup ## the whole suite: lint, types, layers, tests; a real cluster where root and Go are there
-	@bash scripts/packages.sh
+test: ## lint, types, layers and every test that needs no Kubernetes: a few minutes
+	@# Packages of the system arrive while the environment is made and the code is checked.
+	@bash scripts/packages.sh & packages=$$!; $(MAKE) setup check; status=$$?; wait $$packages; exit $$status
+	@echo "== tests"; $(MAKE) tests
+	@echo "make test: passed. make test-all adds $(REST)"
+
+check: setup ## lint, types and layers
 	@echo "== lint";   $(MAKE) lint
 	@echo "== types";  $(MAKE) types
 	@echo "== layers"; $(MAKE) layers
-	@# Its binaries first: the chart's own tests need its helm, and would be left out on a clean machine.
+
+test-all: test ## make test, then the tests that take long or need Kubernetes: about half an hour
+	@# The cluster's binaries first: the chart's own tests need its helm.
 	@if $(CAN_CLUSTER); then echo "== cluster's binaries (12 to 17 minutes the first time)"; tests/cluster/build.sh; fi
-	@echo "== tests";  $(MAKE) tests
+	@echo "== the rest of the tests"; $(MAKE) tests PYTEST_ARGS="-m 'all and not cluster' $(PYTEST_ARGS)"
 	@echo "== cluster"; \
 	if $(CAN_CLUSTER); then $(MAKE) test-cluster; \
 	else echo "cluster: left out; its tests need root and Go (Debian: apt install golang-go), then make test-cluster"; fi
+
+REST := the other kinds and versions of Redis, longer fault schedules, the chart, the image, a Kubernetes cluster
 
 lint: setup
 	@$(BIN)/ruff check --quiet $(ALL_CODE) && $(BIN)/ruff format --quiet --check $(ALL_CODE) \
@@ -55,7 +68,7 @@ layers: setup
 	@$(BIN)/lint-imports --no-cache
 
 tests: setup ## the tests alone (PYTEST_ARGS="-k name" narrows them)
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 vectors: setup ## check golden bytes: make vectors FILE=path/to/vectors.json
 	@test -n "$(FILE)" || { echo "vectors: say which file, e.g. make vectors FILE=tests/vectors/vectors.json"; exit 2; }
@@ -70,10 +83,9 @@ soak: setup ## kill edges, Redis and clients during a long run of messages; noth
 bench: setup ## measure this machine's bars (docs/bench.md)
 	@$(BIN)/weir bench all
 
-lock: ## make requirements/*.txt anew from pyproject.toml
-	@command -v uv >/dev/null || { echo "lock: needs uv: $(PYTHON) -m pip install uv"; exit 1; }
-	@uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/run.txt --extra operator
-	@uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/dev.txt --extra operator --group dev
+lock: setup ## make requirements/*.txt anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/run.txt --extra operator
+	@$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK) -o requirements/dev.txt --extra operator --group dev
 
 LOCK := --python-version 3.11 --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Grafana's JSON for k8s/dashboards, from panels written down in a few words each: dashboards.py [--check].
+"""Generates the Grafana dashboards in k8s/dashboards from the short list of panels below: dashboards.py [--check].
 
-An edge's /metrics speaks for the whole fleet and says the same on every edge, so fleet numbers are taken with max();
-/metrics/edge and the operator's /metrics speak for one process.
+Every edge's /metrics reports the totals of the fleet, so a fleet panel takes the max() over edges. /metrics/edge and
+the operator's /metrics report one process.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ OVERVIEW = (
         "Messages refused",
         (rate(f"{S}messages_sent_errors", "type"), "{{type}} {{job}}"),
         unit="ops",
-        text="quota: the recipient does not fetch. auth: no such queue, or a wrong key.",
+        text="quota: the recipient does not receive. auth: the queue does not exist, or the key is wrong.",
     ),
     lines(
         "From delivery to ACK",
@@ -105,7 +105,7 @@ OVERVIEW = (
         (fleet(f"{S}queues_monthly"), "active this month {{job}}"),
     ),
     lines(
-        "Queues made and deleted",
+        "Queues created and deleted",
         (rate(f"{S}queues_created"), "created {{job}}"),
         (rate(f"{S}queues_secured"), "secured {{job}}"),
         (rate(f"{S}queues_deleted", "type"), "deleted, {{type}} {{job}}"),
@@ -124,65 +124,67 @@ OVERVIEW = (
         unit="ops",
     ),
     lines(
-        "Relays connected", (fleet("weir_relays"), "{{job}}"), (fleet("weir_forwards"), "forwards under way {{job}}")
+        "Relays connected", (fleet("weir_relays"), "{{job}}"), (fleet("weir_forwards"), "forwards in progress {{job}}")
     ),
-    lines("Sockets leaked", (fleet(f"{S}sockets_leaked", "port"), "{{job}}"), text="Always 0: anything else is a bug."),
+    lines(
+        "Sockets leaked", (fleet(f"{S}sockets_leaked", "port"), "{{job}}"), text="Always 0. Any other value is a bug."
+    ),
 )
 
 SERVICES = (
     number("Services", fleet(f"{S}rcv_services_count")),
-    number("Their queues", fleet(f"{S}rcv_services_queues_count")),
-    number("Connected", fleet(f"{S}subscribtion_services_total")),
-    number("Folds under way", fleet("weir_fold_running")),
-    number("Messages they began with", fleet("weir_fold_ready")),
-    number("Delivered of them", fleet("weir_fold_delivered")),
+    number("Queues of services", fleet(f"{S}rcv_services_queues_count")),
+    number("Connected services", fleet(f"{S}subscribtion_services_total")),
+    number("Folds in progress", fleet("weir_fold_running")),
+    number("Queues to fold", fleet("weir_fold_ready")),
+    number("Queues folded", fleet("weir_fold_delivered")),
     lines(
         "SUBS → SOKS",
         (quantile(0.5, "weir_subs_to_soks_seconds"), "p50 {{job}}"),
         (quantile(0.99, "weir_subs_to_soks_seconds"), "p99 {{job}}"),
         unit="s",
-        text="Does not depend on how many queues the service has.",
+        text="Does not depend on the number of the service's queues.",
     ),
     lines(
         "SUBS → ALLS",
         (quantile(0.5, "weir_subs_to_alls_seconds"), "p50 {{job}}"),
         (quantile(0.99, "weir_subs_to_alls_seconds"), "p99 {{job}}"),
         unit="s",
-        text="Grows with the messages that wait, and with how fast the service acknowledges.",
+        text="Grows with the number of waiting messages. A service that acknowledges slowly makes it longer.",
     ),
     lines(
         "Folds",
         (f"{fleet('weir_fold_ready')} - {fleet('weir_fold_delivered')}", "left {{job}}"),
         (fleet("weir_fold_delivered"), "delivered {{job}}"),
-        text="Messages of the folds under way.",
+        text="Queues of the folds in progress. A fold delivers the first message of each queue.",
     ),
     lines("Messages delivered by folds", (rate(f"{S}rcv_services_sub_msg_count"), "{{job}}"), unit="ops"),
     lines(
         "Drift at SUBS",
         (fleet(f"{S}rcv_services_sub_ok"), "none {{job}}"),
-        (fleet(f"{S}rcv_services_sub_more"), "more here {{job}}"),
-        (fleet(f"{S}rcv_services_sub_fewer"), "fewer here {{job}}"),
-        (fleet(f"{S}rcv_services_sub_diff"), "other queues {{job}}"),
-        text="How the service's own count and hash compare with the router's.",
+        (fleet(f"{S}rcv_services_sub_more"), "router has more {{job}}"),
+        (fleet(f"{S}rcv_services_sub_fewer"), "router has fewer {{job}}"),
+        (fleet(f"{S}rcv_services_sub_diff"), "router has others {{job}}"),
+        text="The count and hash that the service sent, compared with those of the router.",
     ),
     lines(
-        "Queues of drift",
-        (fleet(f"{S}rcv_services_sub_more_total"), "not expected {{job}}"),
-        (fleet(f"{S}rcv_services_sub_fewer_total"), "missed {{job}}"),
+        "Drift in queues",
+        (fleet(f"{S}rcv_services_sub_more_total"), "more than expected {{job}}"),
+        (fleet(f"{S}rcv_services_sub_fewer_total"), "fewer than expected {{job}}"),
     ),
     lines(
         "Associations",
         (rate(f"{S}rcv_services_assoc_new"), "new {{job}}"),
         (rate(f"{S}rcv_services_assoc_updated"), "moved {{job}}"),
         (rate(f"{S}rcv_services_assoc_removed"), "removed {{job}}"),
-        (rate(f"{S}rcv_services_assoc_duplicate"), "again {{job}}"),
+        (rate(f"{S}rcv_services_assoc_duplicate"), "repeated {{job}}"),
         unit="ops",
     ),
     lines(
         "Service subscriptions",
         (rate(f"{S}rcv_services_sub_count"), "SUBS {{job}}"),
         (rate(f"{S}rcv_services_sub_duplicate"), "repeated {{job}}"),
-        (fleet(f"{S}rcv_services_sub_end"), "ended by another client, in all {{job}}"),
+        (fleet(f"{S}rcv_services_sub_end"), "ended by another client, total {{job}}"),
         unit="ops",
     ),
     lines(
@@ -196,25 +198,25 @@ EDGES = (
     lines("Ready", (edge("weir_edge_ready"), "{{pod}}")),
     lines("Clients", (edge("weir_edge_clients"), "{{pod}}"), stack=True),
     lines("Subscriptions", (edge("weir_edge_subscriptions"), "{{pod}}"), stack=True),
-    lines("Handshakes under way", (edge("weir_edge_handshakes"), "{{pod}}")),
+    lines("Handshakes in progress", (edge("weir_edge_handshakes"), "{{pod}}")),
     lines("Sockets accepted", (edge_rate("weir_edge_sockets_accepted"), "{{pod}}"), unit="ops"),
     lines(
         "Bytes waiting for clients",
         (edge("weir_edge_outgoing_bytes"), "{{pod}}"),
         unit="bytes",
-        text="Bounded per client; slow readers cost ids, not bodies.",
+        text="Limited per client. Above the limit, an edge keeps only ids; bodies stay in Redis.",
     ),
     lines("Queues waiting for a slow reader", (edge("weir_edge_deferred"), "{{pod}}")),
     lines("Messages waiting for their ACK", (edge("weir_edge_in_flight"), "{{pod}}")),
-    lines("Credentials in memory", (edge("weir_edge_record_cache"), "{{pod}}")),
+    lines("Cached queue credentials", (edge("weir_edge_record_cache"), "{{pod}}")),
     lines("Memory", (edge("weir_edge_rss_bytes"), "{{pod}}"), unit="bytes"),
     lines("CPU", (edge_rate("weir_edge_cpu_seconds"), "{{pod}}"), unit="percentunit"),
-    lines("Certificate", (edge("weir_edge_certificate_days"), "{{pod}}"), unit="d"),
-    lines("Up since", (edge("weir_edge_uptime_seconds"), "{{pod}}"), unit="s"),
+    lines("Certificate, days left", (edge("weir_edge_certificate_days"), "{{pod}}"), unit="d"),
+    lines("Uptime", (edge("weir_edge_uptime_seconds"), "{{pod}}"), unit="s"),
 )
 
 REDIS = (
-    number("Answers", fleet("weir_redis_up")),
+    number("Redis answers", fleet("weir_redis_up")),
     number("Memory", fleet("weir_redis_memory_used_bytes"), "bytes"),
     number("Keys", fleet("weir_redis_keys")),
     number("Replicas", fleet("weir_redis_replicas")),
@@ -225,16 +227,21 @@ REDIS = (
         (fleet("weir_redis_memory_used_bytes"), "used {{job}}"),
         (f"{fleet('weir_redis_memory_max_bytes')} > 0", "limit {{job}}"),
         unit="bytes",
-        text="About 700 bytes a queue, and each waiting message with 15 % on top.",
+        text="About 700 bytes per queue. A waiting message takes its size and 15 % more.",
     ),
     lines("Commands", (rate("weir_redis_commands"), "{{job}}"), unit="ops"),
-    lines("CPU", (rate("weir_redis_cpu_seconds"), "{{job}}"), unit="percentunit", text="One core is all a Redis has."),
+    lines(
+        "CPU",
+        (rate("weir_redis_cpu_seconds"), "{{job}}"),
+        unit="percentunit",
+        text="A Redis server uses one core at most.",
+    ),
     lines("Append-only file", (fleet("weir_redis_aof_bytes"), "{{job}}"), unit="bytes"),
     lines(
         "Keys evicted",
         (rate("weir_redis_evicted_keys"), "{{job}}"),
         unit="ops",
-        text="Always 0: an evicted key is a lost queue or message. Set maxmemory-policy noeviction.",
+        text="Must be 0: an evicted key is a lost queue or message. Set maxmemory-policy noeviction.",
     ),
     lines(
         "Queues and messages",
@@ -252,11 +259,13 @@ def operator(metric: str, labels: str, window: bool = False) -> str:
 
 
 OPERATOR = (
-    number("At work", 'sum(weir_operator_leader{namespace=~"$namespace"})', text="Exactly one, whatever the replicas."),
+    number(
+        "Leaders", 'sum(weir_operator_leader{namespace=~"$namespace"})', text="Exactly one, for any number of replicas."
+    ),
     number("Objects ready", 'sum(weir_operator_objects{namespace=~"$namespace",ready="true"})'),
     number("Objects not ready", 'sum(weir_operator_objects{namespace=~"$namespace",ready="false"})'),
     number(
-        "Next certificate to end",
+        "Next certificate expiry",
         'min(weir_operator_certificate_expiry_seconds{namespace=~"$namespace"})',
         "s",
     ),
@@ -266,7 +275,7 @@ OPERATOR = (
         unit="ops",
     ),
     lines(
-        "Time of a reconcile",
+        "Reconcile time",
         (
             f"histogram_quantile(0.5, {operator('weir_operator_reconcile_seconds_bucket', 'le', True)})",
             "p50",
@@ -282,13 +291,15 @@ OPERATOR = (
         (operator("weir_operator_api_requests_total", "verb, code", True), "{{verb}} {{code}}"),
         unit="ops",
     ),
-    lines("Children put right", (operator("weir_operator_drift_repairs_total", "kind", True), "{{kind}}"), unit="ops"),
+    lines(
+        "Repaired child objects", (operator("weir_operator_drift_repairs_total", "kind", True), "{{kind}}"), unit="ops"
+    ),
     lines(
         "Certificates",
         (operator("weir_operator_certificate_expiry_seconds", "exported_namespace, name"), "{{name}}"),
         unit="s",
     ),
-    lines("Objects waiting for a look", (operator("weir_operator_queue_depth", "pod"), "{{pod}}")),
+    lines("Objects waiting to be reconciled", (operator("weir_operator_queue_depth", "pod"), "{{pod}}")),
     lines("Objects", (operator("weir_operator_objects", "kind, ready"), "{{kind}} ready={{ready}}")),
 )
 
@@ -380,7 +391,7 @@ def main() -> int:
     stale = [file for file, text in render().items() if not file.exists() or file.read_text() != text]
     if "--check" in sys.argv:
         for file in stale:
-            print(f"{file.name} is not what scripts/dashboards.py says: run it", file=sys.stderr)
+            print(f"{file.name} is out of date: run scripts/dashboards.py", file=sys.stderr)
         return 1 if stale else 0
     OUT.mkdir(parents=True, exist_ok=True)
     for file, text in render().items():

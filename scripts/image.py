@@ -45,7 +45,7 @@ CONFIG: dict[str, Any] = {
         "org.opencontainers.image.licenses": "AGPL-3.0-only",
     },
 }
-# What Tilt runs: code synced into /tmp/weir comes first; `weir` is a parent that restarts its child on SIGUSR2.
+# For Tilt: code synced into /tmp/weir comes first; `weir` is a parent that restarts its child on SIGUSR2.
 DEV_ENV = ["PYTHONPATH=/tmp/weir/services:/tmp/weir/operator", "WEIR_RELOAD=1"]
 
 

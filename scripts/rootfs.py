@@ -5,7 +5,8 @@
     rootfs.py weir BASE DEST   Weir's own code, to be laid over BASE
 
 The Dockerfile and scripts/image.py both make the image's two layers with this, so they make the same image.
-Debian's packages come through the machine's own apt (bookworm), wheels through pip, by hash. Both are cached.
+Debian's packages come through apt, which checks them: those of bookworm through the machine's own apt, one library of a
+newer release through an apt of its own (scripts/apt.sh). Wheels come through pip, by hash. Everything is cached.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PYTHON = "python3.11"
 SITE = f"usr/local/lib/{PYTHON}/dist-packages"
 UID = 10001
 
-# What the interpreter, the wheels' libraries and a person with `kubectl exec` need; nothing that installs or compiles.
+# Packages for the interpreter, the wheels' libraries, and for `kubectl exec`. None of them installs or compiles.
 PACKAGES = (
     "base-files",
     "busybox-static",
@@ -57,6 +58,11 @@ PACKAGES = (
     "zlib1g",
 )
 
+# crypto_mb (weir.crypto.multibuffer) comes from a newer release: bookworm has none, and trixie's Ed25519 is broken. It
+# needs nothing of libc and libssl that bookworm's do not have. There is none for ARM.
+NEWER_SUITE = "forky"
+NEWER_ARCHITECTURES = ("amd64",)
+
 # Left out of the packages: documentation (licences stay), locales, character set tables, Python's tests and installers.
 LEFT_OUT = re.compile(
     r"""
@@ -78,7 +84,9 @@ WHEEL_LEFT_OUT = re.compile(
     r".*\.(pyi|pyx|pxd|pxi|c|h|cpp|hpp|a)$|(.*/)?(tests?|testing)/.*|bin/.*|.*/__pycache__/.*|\.lock$"
 )
 WHEEL_KEPT = re.compile(r"(.*\.dist-info|opentelemetry)/.*")
-LIBRARY_KEPT = "lib/libcrypto_mb.so"  # of what wheels put beside Python's packages (weir.crypto.multibuffer)
+# Packages kept as a zip, which Python imports from as it does from a directory. kubernetes has 1,900 generated modules:
+# 75 MB of files, of which the operator loads a few dozen. As a zip the whole package takes 8 MB.
+ZIPPED = ("kubernetes",)
 
 BUSYBOX = """
     cat chmod cp cut date df du env false find grep head hostname id kill ls mkdir mv nc netstat nslookup ps pwd rm
@@ -118,33 +126,66 @@ def run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | Non
 
 
 def debs() -> list[tuple[str, str]]:
-    """(file name, SHA-256) of each package, as this machine's apt would fetch it now."""
+    """(file name, SHA-256) of each package, as apt would fetch it now."""
     release = Path("/etc/os-release")
     if not shutil.which("apt-get") or not release.exists() or f"VERSION_CODENAME={SUITE}" not in release.read_text():
         raise ImageError(
             f"the image is made from Debian {SUITE}'s packages, and this machine's apt has others: use the Dockerfile"
         )
-    command = ("apt-get", "download", "--print-uris", *PACKAGES)
     try:
-        printed = run(*command)
+        found = offered(PACKAGES, {})
     except ImageError:
         run("apt-get", "update")
-        printed = run(*command)
+        found = offered(PACKAGES, {})
+    if run("dpkg", "--print-architecture").strip() in NEWER_ARCHITECTURES:
+        found += offered((crypto_mb(),), newer_apt())
+    return sorted(found)
+
+
+def offered(packages: tuple[str, ...], env: dict[str, str]) -> list[tuple[str, str]]:
+    """(file name, SHA-256) of each of these packages, by apt's index."""
+    printed = run("apt-get", "download", "--print-uris", *packages, env=env)
     found = [
         (line.split()[1], line.rsplit("SHA256:", 1)[1].strip()) for line in printed.splitlines() if "SHA256:" in line
     ]
-    if len(found) != len(PACKAGES):
-        raise ImageError(f"apt knows {len(found)} of {len(PACKAGES)} packages: run apt-get update")
-    return sorted(found)
+    if len(found) != len(packages):
+        raise ImageError(f"apt knows {len(found)} of {len(packages)} packages: run apt-get update")
+    return found
+
+
+def newer_apt() -> dict[str, str]:
+    """The environment in which apt-get fetches from the newer release."""
+    state = CACHE / f"apt-{NEWER_SUITE}"
+    if not (state / "ready").exists():
+        shutil.rmtree(state, ignore_errors=True)
+        run("bash", REPO / "scripts/apt.sh", NEWER_SUITE, state)
+        (state / "ready").touch()
+    return {"APT_CONFIG": str(state / "conf")}
+
+
+def crypto_mb() -> str:
+    """The library's package. Its name changes with the version, and the development package knows it."""
+    printed = run("apt-cache", "depends", "libcrypto-mb-dev", env=newer_apt())
+    found = re.search(r"Depends: (libcrypto-mb\S+)", printed)
+    if found is None:
+        raise ImageError(f"Debian {NEWER_SUITE} has no crypto_mb")
+    return found[1]
 
 
 def download_debs(wanted: list[tuple[str, str]], directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = [directory / name for name, _ in wanted]
     missing = [file.name.split("_", 1)[0] for file in files if not file.exists()]
-    if missing:
-        # apt drops to its own user when run by root, and cannot write here then.
-        run("apt-get", "-o", "APT::Sandbox::User=root", "download", *missing, cwd=directory)
+    # apt drops to its own user when run by root, and cannot write here then.
+    download = ("apt-get", "-o", "APT::Sandbox::User=root", "download")
+    if own := [name for name in missing if name in PACKAGES]:
+        run(*download, *own, cwd=directory)
+    if newer := [name for name in missing if name not in PACKAGES]:
+        try:
+            run(*download, *newer, cwd=directory, env=newer_apt())
+        except ImageError:
+            shutil.rmtree(CACHE / f"apt-{NEWER_SUITE}")  # its index is older than the mirror's packages
+            raise
     for file, (_, expected) in zip(files, wanted, strict=True):
         if hashlib.sha256(file.read_bytes()).hexdigest() != expected:
             file.unlink()
@@ -174,7 +215,7 @@ def unpack_deb(deb: Path, root: Path) -> None:
 
 
 def settle_system(root: Path) -> None:
-    """What the packages' maintainer scripts would have done, as far as it is needed."""
+    """Do the part of the packages' maintainer scripts that is needed."""
     etc = root / "etc"
     etc.mkdir(exist_ok=True)
     (etc / "passwd").write_text(
@@ -234,8 +275,20 @@ def install_wheels(root: Path, requirements: Path, wheelhouse: Path) -> None:
             if file.is_dir() or (WHEEL_LEFT_OUT.fullmatch(path) and not WHEEL_KEPT.fullmatch(path)):
                 continue
             place(file, root / SITE / path)
-        if (prefix / LIBRARY_KEPT).exists():  # there is none for ARM
-            place(prefix / LIBRARY_KEPT, root / "usr/local" / LIBRARY_KEPT)
+        for package in ZIPPED:
+            zip_package(root / SITE, package)
+
+
+def zip_package(site: Path, package: str) -> None:
+    """Replace a package by a zip beside it, and a .pth file that puts the zip on Python's path."""
+    archive = site / f"{package}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for file in sorted((site / package).rglob("*")):
+            if file.is_file():
+                # Without a time: the same wheel gives the same bytes.
+                out.writestr(zipfile.ZipInfo(str(file.relative_to(site))), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    shutil.rmtree(site / package)
+    (site / f"{package}.pth").write_text(f"/{SITE}/{archive.name}\n")
 
 
 def place(file: Path, target: Path) -> None:

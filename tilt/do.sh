@@ -1,5 +1,5 @@
 #!/bin/sh
-# What Tilt's buttons do, each also by hand: NAMESPACE=weir-dev sh tilt/do.sh kill-edge
+# The actions of Tilt's buttons. Each also runs by hand: NAMESPACE=weir-dev sh tilt/do.sh kill-edge
 set -eu
 N=${NAMESPACE:-weir-dev} ROUTER=${ROUTER:-weir}
 PYTHON=${PYTHON:-python3}
@@ -11,7 +11,7 @@ case ${1:-} in
 address)
   k get smpr "$ROUTER" -o 'jsonpath={.status.address}{"\n"}' ;;
 helm-test)
-  # Helm has no release here, since Tilt applies what the chart renders: run the same Job.
+  # Tilt applies the rendered chart, so Helm knows no release and `helm test` cannot run. Run its Job instead.
   image=$(k get deployment "$ROUTER" -o 'jsonpath={.spec.template.spec.containers[0].image}')
   k delete job "$ROUTER-test" --ignore-not-found --wait
   helm template weir "$(dirname "$0")/../helm/weir" --namespace "$N" --values "$(dirname "$0")/../helm/weir/values-dev.yaml" \
@@ -25,7 +25,7 @@ helm-test)
   k logs "job/$ROUTER-test"
   [ "${state%,*}" = 1 ] ;;
 bench)
-  # Through the port-forward: it measures the laptop as much as the router.
+  # The clients connect through Tilt's port forward, so the result depends on this machine, too.
   fingerprint=$(k get smpr "$ROUTER" -o 'jsonpath={.status.fingerprint}')
   "$PYTHON" -m weir.cli.main bench cycle --address "smp://$fingerprint@127.0.0.1:${SMP_PORT:-5223}" ${BENCH_ARGS:-} ;;
 kill-edge)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build the development image without Docker and put it where the cluster finds it: image.py REF CONTEXT."""
+"""Builds the development image without Docker and loads it into the cluster: image.py REF CONTEXT."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ REPO = Path(__file__).resolve().parent.parent
 
 
 def test_cluster() -> tuple[Path | None, Path]:
-    """State and binaries of the test cluster that runs: beside its kubeconfig (Tilt gives commands another one), where
-    the environment says, or what its own processes were started with."""
+    """Find the directories of the running test cluster: its state and its binaries.
+
+    The state is looked for beside the kubeconfig (Tilt gives its commands another kubeconfig, so WEIR_KUBECONFIG has
+    the original), in TESTCLUSTER_STATE, in the default directory, and in the environment of running processes.
+    """
     own = Path.home() / ".cache/weir/cluster"
     cache = Path(os.environ.get("TESTCLUSTER_CACHE") or own)
     kubeconfigs = [os.environ.get(name) for name in ("WEIR_KUBECONFIG", "KUBECONFIG")]
@@ -31,7 +34,7 @@ def test_cluster() -> tuple[Path | None, Path]:
             theirs = Path(os.fsdecode(found[b"CACHE"])) if b"CACHE" in found else cache
             candidates.append((Path(os.fsdecode(found[b"STATE"])), theirs))
     state = next((state for state, _ in candidates if (state / "containerd.sock").exists()), None)
-    # The binaries may be another checkout's: the ones it was started from fit it.
+    # Several directories may have binaries. Prefer those that the cluster was started with.
     caches = [cache for at, cache in candidates if at == state and (cache / "bin/ctr").exists()]
     return state, (caches or [cache])[0]
 
@@ -43,7 +46,7 @@ def test_cluster_load() -> list[str]:
 
 
 def load_command(context: str, archive: Path, reference: str) -> list[str]:
-    """How an image archive gets into this kind of cluster."""
+    """Return the command that loads an image archive into a cluster of this kind."""
     if own := os.environ.get("WEIR_LOAD_IMAGE"):
         return [*shlex.split(own), str(archive)]
     if context == "testcluster":
@@ -54,7 +57,7 @@ def load_command(context: str, archive: Path, reference: str) -> list[str]:
         return ["k3d", "image", "import", "--cluster", context.removeprefix("k3d-"), str(archive)]
     if context == "minikube":
         return ["minikube", "image", "load", str(archive)]
-    # A cluster with a registry: Tilt's default_registry has made the reference.
+    # All other clusters pull from a registry. Tilt's default_registry has put the registry into the reference.
     return ["skopeo", "copy", f"docker-archive:{archive}", f"docker://{reference}"]
 
 
@@ -67,7 +70,7 @@ def main() -> int:
             done = subprocess.run(command, check=False)
         except FileNotFoundError:
             print(
-                f"{command[0]} is not here; WEIR_LOAD_IMAGE can name another command that takes an archive",
+                f"{command[0]} was not found; set WEIR_LOAD_IMAGE to a command that loads an image archive",
                 file=sys.stderr,
             )
             return 1

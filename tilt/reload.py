@@ -1,9 +1,9 @@
 #!/usr/bin/python3.11
-"""`weir` in the image that Tilt runs: a parent that starts the real command again when it gets SIGUSR2.
+"""The `weir` command in the image that Tilt runs: a parent process that restarts the real command on SIGUSR2.
 
-Tilt copies changed files into /tmp/weir (an emptyDir: the root is read-only) and sends the signal. The container
-itself must not restart, since Tilt would take that for a new one and build the image again. As another process than
-number 1 (`kubectl exec … weir ping`) this is the plain command.
+Tilt copies changed files into /tmp/weir (an emptyDir, because the root file system is read-only) and sends the signal.
+The container itself must not restart: Tilt would see a new container and build the image again. A process other than
+number 1 (`kubectl exec … weir ping`) runs the real command directly.
 """
 
 import os
@@ -21,8 +21,8 @@ STOP_SECONDS = 20
 COMMAND = [sys.executable, "-c", "import sys; from weir.cli.main import main; sys.exit(main())"]
 
 
-def unfold() -> None:
-    """Tilt sends only what changed, so the rest of each package must be there already."""
+def copy_packages() -> None:
+    """Copy the installed packages to the place of the synced files, because Tilt sends only changed files."""
     for folder, package in (("services", "weir"), ("operator", "weir_operator")):
         target = SYNCED / folder / package
         if not target.exists():
@@ -40,7 +40,7 @@ class Parent:
     def on_signal(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGUSR2:
             if self.command[len(COMMAND) :][:1] == ["redis"]:
-                return  # the store is none of the code that changes
+                return  # Redis does not run the code that changes
             self.reload = True
             number = signal.SIGTERM
         elif number in (signal.SIGTERM, signal.SIGINT):
@@ -49,7 +49,7 @@ class Parent:
             self.child.send_signal(number)
 
     def end_child(self) -> int:
-        """Wait for the child; once it was told to go, only for so long."""
+        """Wait until the child ends. During a reload, kill it after STOP_SECONDS."""
         while True:
             try:
                 return self.child.wait(STOP_SECONDS if self.reload else 0.5)
@@ -67,7 +67,7 @@ class Parent:
             if self.stopping or (not self.reload and not reloads):
                 return code
             if not self.reload:
-                print(f"reload: ended with {code}; waiting for the next change", flush=True)
+                print(f"reload: the command ended with {code}; waiting for the next change", flush=True)
             while not self.reload and not self.stopping:
                 time.sleep(0.2)
             if self.stopping:
@@ -81,7 +81,7 @@ class Parent:
 def main() -> int:
     if os.getpid() != 1 and "WEIR_RELOAD_ALWAYS" not in os.environ:
         os.execv(COMMAND[0], [*COMMAND, *sys.argv[1:]])
-    unfold()
+    copy_packages()
     code = Parent(sys.argv[1:]).run()
     return 128 - code if code < 0 else code
 

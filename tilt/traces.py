@@ -1,6 +1,10 @@
-"""A trace viewer for one developer: takes spans as Zipkin's JSON, keeps the last of them, shows them on a page.
+"""A trace viewer for one developer: accepts spans as Zipkin's JSON, keeps the newest traces, and shows them on a page.
 
-Python's library only, so that it runs in Weir's own image. POST /api/v2/spans, GET /api/v2/traces, GET / (the page).
+    POST /api/v2/spans      add spans
+    GET  /api/v2/traces     all traces as JSON
+    GET  /                  the page
+
+The viewer uses only Python's standard library, so that it runs in Weir's image.
 """
 
 from __future__ import annotations
@@ -65,7 +69,7 @@ onhashchange=load;load();setInterval(()=>{if(!location.hash.slice(1))load()},200
 
 
 class Traces:
-    """The last KEPT traces, the newest first; bounded, since a pod has little memory."""
+    """The newest KEPT traces. The number is limited because a pod has little memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(202)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silence: a line for every batch of spans helps nobody."""
+        """Log nothing: every batch of spans would be a line."""
 
 
 def serve(port: int) -> ThreadingHTTPServer:

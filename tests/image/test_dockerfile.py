@@ -15,7 +15,7 @@ import rootfs
 import image
 from tests.image.conftest import Built, read
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.all("it builds the image"), pytest.mark.timeout(900)]
 
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 SOURCES = (Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d/debian.sources"))
@@ -60,7 +60,18 @@ def dockers(base: Path, in_tree: Path, tmp_path_factory: pytest.TempPathFactory)
         run("buildah", *storage, "commit", "-q", "--rm", container, "localhost/base:1")
         # pip may need this machine's certificates and settings.
         (work / "pip.conf").write_text("[global]\ncert = /host-certificates.crt\ntimeout = 180\n")
-        volumes = ("-v", f"{CERTIFICATES}:/host-certificates.crt:ro", "-v", f"{work}/pip.conf:/etc/pip.conf:ro")
+        # apt may need this machine's way to the mirror, which may be an old copy of Debian's.
+        acquire = [line for line in run("apt-config", "dump").splitlines() if line.startswith("Acquire::")]
+        (work / "apt.conf").write_text("\n".join(acquire) + "\n")
+        volumes = tuple(
+            word
+            for source, target in (
+                (CERTIFICATES, "/host-certificates.crt"),
+                (work / "pip.conf", "/etc/pip.conf"),
+                (work / "apt.conf", "/etc/apt/apt.conf.d/99host"),
+            )
+            for word in ("-v", f"{source}:{target}:ro")
+        )
         options = ("--isolation", "chroot", "--pull-never", "--network", "host", "--build-arg", "BASE=localhost/base:1")
         run("buildah", *storage, "bud", *options, *volumes, "-t", "localhost/weir:docker", in_tree)
         archive = work / "weir.tar"

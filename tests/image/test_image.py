@@ -16,8 +16,9 @@ import rootfs
 
 import image
 from tests.image.conftest import Built, read
+from tests.support.crypto_mb import processor_can
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.all("it builds the image"), pytest.mark.timeout(300)]
 
 
 def stage(text: str, name: str) -> list[tuple[str, str]]:
@@ -104,8 +105,16 @@ def test_nothing_gives_rights(built: Built) -> None:
     assert {(info.uid, info.gid) for info in built.files.values()} == {(0, 0)}
 
 
+def crypto_mb(built: Built) -> str | None:
+    """The library's path in the image, where its architecture has one."""
+    found = [name for name in built.files if re.fullmatch(r"usr/lib/[^/]+/libcrypto_mb\.so\.\d+", name)]
+    assert len(found) == (built.config["architecture"] in rootfs.NEWER_ARCHITECTURES)
+    return found[0] if found else None
+
+
 def test_licences_stay(built: Built) -> None:
-    for package in rootfs.PACKAGES:
+    newer = () if crypto_mb(built) is None else (rootfs.crypto_mb(),)
+    for package in rootfs.PACKAGES + newer:
         name = f"usr/share/doc/{package}"
         assert f"{name}/copyright" in built.files or (name in built.files and built.files[name].issym()), package
         assert f"var/lib/dpkg/status.d/{package}" in built.files
@@ -190,6 +199,20 @@ import uvloop, hiredis, nacl.bindings, cryptography.hazmat.bindings._rust, aioht
 import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http.trace_exporter
 assert getpass.getuser() == "weir"
 assert ssl.create_default_context().cert_store_stats()["x509_ca"] > 100
+"""
+    done = inside(root, "python3", "-c", program)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_root
+def test_crypto_mb_is_found_and_right(built: Built, root: Path) -> None:
+    """By the image's own libc and libssl, which are older than those it was built with."""
+    if crypto_mb(built) is None or not processor_can():
+        pytest.skip("needs x86-64 with AVX-512 IFMA")
+    program = """
+from weir.crypto import multibuffer
+library = multibuffer._library()
+assert library is not None and library.computes_x25519 and library.verifies_ed25519
 """
     done = inside(root, "python3", "-c", program)
     assert done.returncode == 0, done.stderr

@@ -56,6 +56,7 @@ class Reloaded:
             "WEIR_SYNCED": str(self.synced),
             "WEIR_RELOAD_ALWAYS": "1",
             "PYTHONPATH": f"{self.synced}/services:{self.synced}/operator",
+            "PYTHONDONTWRITEBYTECODE": "1",  # as in the image: a file changed within a second would look unchanged
         }
         self.process = subprocess.Popen(
             [sys.executable, REPO / "tilt/reload.py", *arguments], env=environment, stdout=subprocess.PIPE, text=True
@@ -105,7 +106,7 @@ def test_broken_code_waits_for_the_next_change(home: Path) -> None:
         assert [parent.line() for _ in range(3)] == [
             "reload: 1",
             "version 2 []",
-            "reload: ended with 3; waiting for the next change",
+            "reload: the command ended with 3; waiting for the next change",
         ]
         parent.change(3)
         assert [parent.line() for _ in range(2)] == ["reload: 2", "version 3 []"]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.helm.charts import REPO, tool
+from tests.helm.charts import NEEDS_HELM, REPO
 from tests.tilt.api import WrongCall
 from tests.tilt.interpreter import Tilt
 
 BUILDERS = ("docker", "script")
-tool("helm")
+pytestmark = NEEDS_HELM
 
 
 @pytest.fixture(scope="module", params=BUILDERS)
