@@ -1,4 +1,4 @@
-"""helm from Python: render the chart, look into what came out."""
+"""helm from Python: render the chart and read the manifests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ NAMESPACE = "chat"
 RELEASE = "weir"
 Document = dict[str, Any]
 
+NEEDS_HELM = pytest.mark.all("helm is built with the test cluster's other binaries, which takes minutes")
 _CACHED = Path(os.environ.get("WEIR_CACHE", Path.home() / ".cache/weir")) / "cluster/bin"
 
 
@@ -27,7 +28,7 @@ def tool(name: str) -> str:
         return str(_CACHED / name)
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"needs {name}: tests/cluster/build.sh makes it", allow_module_level=True)
+        pytest.skip(f"needs {name}: tests/cluster/build.sh makes it")
     return found
 
 

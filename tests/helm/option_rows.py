@@ -1,4 +1,4 @@
-"""Every value of the chart's own, and what it changes in the manifests: the table. One row, one option."""
+"""A table of the chart's own values: one row per option, with what it changes in the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made from something else is what that says; names in dashboards and alerts exist."""
+"""Generated files are up to date, and the names in dashboards and alerts exist."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import re
 import pytest
 import yaml
 
-from tests.helm.charts import CHART, REPO, tool
+from tests.helm.charts import CHART, NEEDS_HELM, REPO
 from tests.helm.scripts import chart, dashboards
 
 
+@NEEDS_HELM
 def test_made_files_are_in_step() -> None:
-    tool("helm")
     assert chart.check() == [], "run scripts/chart.py sync"
 
 
@@ -32,7 +32,7 @@ def test_chart_and_package_have_one_version() -> None:
 
 
 def test_the_chart_and_the_docs_ask_for_the_kubernetes_that_the_pods_need() -> None:
-    """An edge's preStop sleep is served from 1.30 on; before, the API server refuses the Deployment."""
+    """An edge's preStop sleep needs Kubernetes 1.30: older API servers refuse the Deployment."""
     about = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert about["kubeVersion"] == ">=1.30.0-0"
     assert "Kubernetes 1.30 or newer" in (REPO / "docs/deploy.md").read_text()

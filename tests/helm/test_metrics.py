@@ -1,4 +1,4 @@
-"""Every metric that a dashboard or an alert names exists: asked of a running router and of the operator's registry."""
+"""Every metric that a dashboard or an alert names exists in a running router or in the operator's registry."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_metric_exists(router: str) -> None:
 
 
 def test_every_one_of_ours_is_shown_somewhere(router: str) -> None:
-    """A number nobody looks at is a number nobody checks: ours are on a dashboard, or left out for a reason."""
+    """Every metric of ours is on a dashboard, or is left out for a reason."""
     left_out = {"weir_edge_info", "weir_edge_events", "weir_handshakes", "weir_outgoing_bytes"}
     # The reference's names are shown where they say something here; its own dashboards show them all.
     ours = {name for name in families(page(f"{router}/metrics")) if name.startswith("weir_")}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.helm.charts import CHART, Document, at, render, template
+from tests.helm.charts import CHART, NEEDS_HELM, Document, at, render, template
 from tests.helm.option_rows import CONTAINER, GONE, POD, ROWS, Row, given
+
+pytestmark = NEEDS_HELM
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.option}={row.value}"[:60])

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helm.charts import CHART, Document, at, helm, nested, render, template
+from tests.helm.charts import CHART, NEEDS_HELM, Document, at, helm, nested, render, template
 from tests.helm.scripts import chart
+
+pytestmark = NEEDS_HELM
 
 BAD: tuple[tuple[str, Any, str], ...] = (
     ("nameOverride", 1, "nameOverride"),
