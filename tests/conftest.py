@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import uvloop
 
+pytest_plugins = ["tests.support.progress"]
+
+_OTHER_COMMANDS = ("all", "cluster", "soak")
 _LIMIT = 55.0  # under pytest-timeout's, whose signal uvloop swallows
 
 
@@ -16,11 +19,12 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> d
     return {"uvloop": uvloop.new_event_loop}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every async test has a time limit that the loop itself keeps; `timeout` marks set another.
 
     Tests whose `needs` are not installed here are left out, and the summary names what is missing.
     """
+    _leave_out(config, items)
     for item in items:
         missing = [word for mark in item.iter_markers("needs") for word in mark.args if shutil.which(word) is None]
         if missing:
@@ -28,6 +32,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             marker = item.get_closest_marker("timeout")
             item.obj = _limited(item.obj, marker.args[0] - 5 if marker and marker.args else _LIMIT)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of the other commands (make test-all, test-cluster, soak). `-m` selects them, and a test that
+    the command line names by its whole id always runs."""
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    others = [item for item in items if any(item.get_closest_marker(name) for name in _OTHER_COMMANDS)]
+    config.hook.pytest_deselected(items=others)
+    left_out = set(others)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _limited(test: Callable[..., Any], limit: float) -> Callable[..., Any]:

@@ -15,16 +15,16 @@ import pytest
 
 from tests.router.fleet import Peer
 from tests.support.collector import Collector, collector
+from tests.support.ports import free_port
 from tests.support.up import Up, weir_up
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import generate
-from weir.store.embedded import free_port
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import commands as cmd
-from weir.wire.commands import ContactReq, LinkData, MessagingReq, ServiceRole
-from weir.wire.ids_hash import EMPTY
-from weir.wire.replies import ALLS, IDS, NID, NMSG, OK
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.commands import ContactReq, LinkData, MessagingReq, ServiceRole
+from weir.wire.smp.ids_hash import EMPTY
+from weir.wire.smp.replies import ALLS, IDS, NID, NMSG, OK
 
 BODY = b"a message that nobody else may read, 0123456789"
 ADMIN = "administrators-word"

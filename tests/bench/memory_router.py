@@ -15,16 +15,15 @@ import uvloop
 from weir.crypto.authenticator import verify, verify_signature
 from weir.crypto.identity import init_identity
 from weir.crypto.keys import dh, generate, parse_spki
-from weir.transport.connection import Connection
-from weir.transport.identity import ServerIdentity
 from weir.transport.server import TransportConfig, bind, serve
+from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
-from weir.wire.commands import ACK, KEY, NEW, PING, SEND, SUB, ServiceRole
 from weir.wire.errors import CommandError, Simple
-from weir.wire.message import encrypt_message
-from weir.wire.replies import ERR, IDS, OK, PONG, SOK, Reply
-from weir.wire.smp import encode_reply
-from weir.wire.transmission import (
+from weir.wire.smp.codec import encode_reply
+from weir.wire.smp.commands import ACK, KEY, NEW, PING, SEND, SUB
+from weir.wire.smp.message import encrypt_message
+from weir.wire.smp.replies import ERR, IDS, OK, PONG, SOK, Reply
+from weir.wire.smp.transmission import (
     ClientTransmission,
     TransmissionError,
     decode_block,
@@ -46,7 +45,7 @@ class Queue:
 
 
 class Client:
-    def __init__(self, queues: dict[bytes, Queue], connection: Connection) -> None:
+    def __init__(self, queues: dict[bytes, Queue], connection: SmpConnection) -> None:
         self.queues = queues
         self.connection = connection
         self.secrets: dict[bytes, bytes] = {}
@@ -135,12 +134,13 @@ async def main(directory: Path) -> None:
     identity = init_identity(directory / "identity", "localhost", "ed25519")
     queues: dict[bytes, Queue] = {}
 
-    async def no_services(_role: ServiceRole, _chain: tuple[bytes, ...], _fingerprint: bytes) -> bytes:
+    async def no_services(_offer: ServiceOffer) -> bytes:
         return bytes(24)
 
     listener = await serve(
+        SMP,
         TransportConfig(),
-        ServerIdentity(directory / "identity"),
+        SMP.identity(directory / "identity"),
         lambda connection: Client(queues, connection),
         no_services,
         socks=[bind("127.0.0.1", 0)],

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from weir.bench import report, workers
+from weir.bench.clients import open_client
 from weir.bench.connections import ConnectionsOptions, run_connections
 from weir.bench.cross import edges_of
 from weir.bench.cycle import CycleOptions, floor_fractions, percentile, run_cycle
-from weir.bench.lanes import open_client
 from weir.bench.subscribe import SubscribeOptions, run_subscribe
 from weir.bench.system import Spent, Usage, cpu_seconds, rss_bytes, spent
 from weir.bench.target import BenchError, Target, find_target
@@ -89,7 +89,7 @@ def test_json_has_the_documented_keys(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["cycle"], "say which router: --address smp://… or --home DIR of a running `weir up`"),
+        (["cycle"], "which router? give --address smp://…, or --home DIR of a running `weir up`"),
         (
             ["cycle", "--address", "https://x"],
             "not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]",
@@ -164,26 +164,26 @@ def test_table() -> None:
 
 
 async def _fail(worker: workers.Worker, share: str) -> None:
-    await worker.ready()
+    await worker.report()
     raise BenchError(share)
 
 
 async def _exit(worker: workers.Worker, _share: str) -> None:
-    await worker.ready()
+    await worker.report()
     import os
 
     os._exit(3)
 
 
-def test_failures_of_a_process_are_told() -> None:
+def test_failures_of_a_process_are_reported() -> None:
     with workers.pool(_fail, ["no luck"]) as pool:
         pool.gather()
-        pool.tell("go")
+        pool.start_all("go")
         with pytest.raises(BenchError, match="no luck"):
             pool.gather()
     with workers.pool(_exit, [""]) as pool:
         pool.gather()
-        pool.tell("go")
+        pool.start_all("go")
         with pytest.raises(BenchError, match="died"):
             pool.gather()
 

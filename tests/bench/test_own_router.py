@@ -7,12 +7,14 @@ import pytest
 from weir.bench.association import run_association
 from weir.bench.cross import CrossOptions, run_cross
 from weir.bench.cycle import CycleOptions, run_cycle
+from weir.bench.fairness import fairness_keys, run_fairness
 from weir.bench.fill import store_fill
 from weir.bench.memory import MemoryOptions, run_memory
 from weir.bench.own_router import own_router
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
 from weir.bench.target import Target
+from weir.bench.timing import run_timing
 from weir.bench.turns import run_scale, run_traces
 
 
@@ -62,7 +64,7 @@ def test_two_edges_against_one() -> None:
 
 
 def test_traces() -> None:
-    result = run_traces(2.0, rounds=2, clients=4)
+    result = run_traces(1.0, rounds=1, clients=4)
     assert result.untraced_edge_us > 0 and result.traced_edge_us > 0
     assert result.exports > 0  # what was still waiting leaves when the edge ends
 
@@ -75,3 +77,13 @@ def test_memory(router: Target) -> None:
 def test_stall(router: Target) -> None:
     result = run_stall(StallOptions(router, queues=300))
     assert result.subs_per_block > 100 and result.quiet_p50_ms > 0 and result.busy_p50_ms > 0
+
+
+def test_fairness() -> None:
+    (result,) = run_fairness(rounds=1, cycles=3, kinds=["talks nonsense"])
+    assert set(fairness_keys([result])) > {"talks_nonsense_same_edge_p99", "worst_same_edge_p99"}
+
+
+def test_timing() -> None:
+    result = run_timing(repeats=3, pairs=[("ed25519", "x25519")])
+    assert len(result.ratios) == 5 and result.worst_ratio >= 1

@@ -11,11 +11,11 @@ from typing import ClassVar, Protocol
 
 import redis
 
-from tests.store.test_failover import client_of_sentinel, sentinel
+from tests.redis.test_failover import client_of_sentinel, sentinel
 from tests.support.redis import DEBIAN, SERVERS, client_of, discard, start_cluster, start_server, until
 from tests.support.reshard import Reshard
-from weir.store.embedded import Embedded, start_embedded
-from weir.store.topology import TAGS
+from weir.redis.embedded import Embedded, start_embedded
+from weir.redis.partitions import TAGS
 
 
 class Backend(Protocol):

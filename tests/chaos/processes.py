@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.ports import free_port
 from weir.crypto.identity import init_identity, load_identity
-from weir.store.embedded import free_port
 from weir.wire.address import SmpAddress
 
 _START_LIMIT = 30.0
@@ -105,18 +105,18 @@ class EdgeProcess:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """As a crash would."""
+        """Kill the edge, as a crash would."""
         if self._process is not None:
             self.signal(signal.SIGKILL)
             self._process.wait()
 
     async def stop(self, limit: float = _START_LIMIT) -> int:
-        """SIGTERM: drained. Its exit code."""
+        """Send SIGTERM, which drains the edge. Return its exit code."""
         assert self._process is not None
         self.signal(signal.SIGTERM)
         return await asyncio.to_thread(self._process.wait, limit)
 
     def errors(self) -> list[str]:
-        """What it logged that nobody should have to read."""
+        """The lines of the log that report errors."""
         lines = self.log.read_text(errors="replace").splitlines()
         return [line for line in lines if "Traceback" in line or "Error" in line]

@@ -20,9 +20,9 @@ from tests.chaos.worker import PairKeys
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import dh, generate
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import KEY, NEW, QUE, MessagingReq, ServiceRole
-from weir.wire.replies import IDS, INFO, OK
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp.commands import KEY, NEW, QUE, MessagingReq, ServiceRole
+from weir.wire.smp.replies import IDS, INFO, OK
 
 _LOOK = 0.1
 

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.redis.proxy import Proxy
 from tests.router.fleet import Fleet, Peer, Queue, err, router_config, sok
 from tests.services.service import Service, messages, owners, until
-from tests.store.proxy import Proxy
+from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.crypto.identity import init_identity
+from weir.redis.embedded import Embedded
 from weir.router.config import Redis
-from weir.store.embedded import Embedded, free_port
 from weir.transport.client import ConnectError
-from weir.wire import commands as cmd
 from weir.wire.errors import Simple
-from weir.wire.replies import END, ENDS, MSG, OK, SOKS
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.replies import END, ENDS, MSG, OK, SOKS
 
 LEASE = 3.0
 PATIENCE = 1.0  # of a command
@@ -69,7 +70,7 @@ async def restored(network: Network, edge: int) -> None:
 
 
 async def test_an_edge_that_is_cut_off(network: Network) -> None:
-    """Its clients are closed when its lease must be assumed lost; they go on at the other edge; it comes back."""
+    """The edge closes its clients when it must assume its lease lost. They continue at the other edge."""
     fleet = network.fleet
     r, s = await fleet.client(0), await fleet.client(1)
     queue = await r.new(secure=True)
@@ -148,7 +149,7 @@ async def test_deleted_while_cut_off(network: Network) -> None:
 
 
 async def test_a_service_taken_over_while_its_edge_is_cut_off(network: Network) -> None:
-    """One ENDS when the edge is back, no message, and ACKs that count for nothing."""
+    """When the edge is back, the old owner gets one ENDS and no message, and its ACKs have no effect."""
     fleet = network.fleet
     service = Service()
     first = await service.connect(fleet, 0)
@@ -175,7 +176,7 @@ async def test_a_service_taken_over_while_its_edge_is_cut_off(network: Network) 
 
 
 async def test_a_service_whose_edge_was_cut_off_for_a_moment(network: Network) -> None:
-    """It keeps the service; what came meanwhile is delivered without another SUBS or ALLS."""
+    """The session keeps the service. Messages of the meantime are delivered without another SUBS or ALLS."""
     fleet = network.fleet
     service = Service()
     session = await service.connect(fleet, 0)
@@ -260,7 +261,7 @@ async def test_no_service_while_redis_is_away(network: Network) -> None:
 
 @pytest.mark.parametrize("cached", [False, True], ids=["queue unknown to the edge", "queue known to the edge"])
 async def test_a_sub_of_a_client_that_has_left(network: Network, cached: bool) -> None:
-    """It waited for Redis at an edge; its client went to another edge meanwhile and must not be displaced by itself."""
+    """The SUB waits at an edge without Redis. Its client connects elsewhere, where the SUB must not displace it."""
     fleet = network.fleet
     maker, s = await fleet.client(1), await fleet.client(1)
     queue = await maker.new(secure=True)

@@ -39,6 +39,7 @@ async def test_kills_in_a_long_run(tmp_path: Path, seed: int) -> None:
     await survive(plan, tmp_path, Fsync(downtimes))
 
 
+@pytest.mark.all("a fault schedule of half a minute")
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("group", [SentinelGroup, ClusterGroup])
 async def test_fail_over(tmp_path: Path, group: type[SentinelGroup | ClusterGroup]) -> None:
@@ -47,6 +48,7 @@ async def test_fail_over(tmp_path: Path, group: type[SentinelGroup | ClusterGrou
     await survive(Plan(pairs=12, messages=1200, kills=kills, workers=1, served=4, limit=170), tmp_path, group())
 
 
+@pytest.mark.all("a fault schedule of half a minute")
 @pytest.mark.timeout(150)
 async def test_resharding(tmp_path: Path) -> None:
     """Slots move from master to master while messages flow; no client hears of it."""

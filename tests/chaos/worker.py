@@ -20,13 +20,13 @@ from tests.chaos.journal import QUOTA, Attempt, Writer
 from weir.client.smp import ClientError, SmpClient
 from weir.crypto.keys import KeyPair
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import ids_hash
+from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
-from weir.wire.commands import ACK, SEND, SUB, SUBS, ServiceRole
 from weir.wire.errors import Simple
-from weir.wire.message import RcvMsgBody, decrypt_message
-from weir.wire.replies import ALLS, END, ENDS, ERR, MSG, OK, SOK, SOKS
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import ACK, SEND, SUB, SUBS, ServiceRole
+from weir.wire.smp.message import RcvMsgBody, decrypt_message
+from weir.wire.smp.replies import ALLS, END, ENDS, ERR, MSG, OK, SOK, SOKS
 
 REPLY_LIMIT = 30.0
 _PAUSE = 0.1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.router_surface.test_config import REFERENCE_INI
+from tests.router.test_config import REFERENCE_INI
 from weir.cli.main import main
 from weir.router.config import load
 

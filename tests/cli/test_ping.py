@@ -43,7 +43,7 @@ def test_what_is_no_address(capsys: pytest.CaptureFixture[str], address: str) ->
     code, text = said(capsys, address)
     assert (code, text) == (
         1,
-        "weir ping: not an smp:// address: expected smp://FINGERPRINT@host[:port]\n",
+        "weir ping: not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]\n",
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import redis
 
+from tests.support.ports import free_port
+
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
@@ -16,13 +18,6 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def stop(process: subprocess.Popen[str]) -> int:

@@ -15,10 +15,10 @@ from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import generate
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import NEW, SEND, ServiceRole
-from weir.wire.ids_hash import EMPTY, of_ids
-from weir.wire.replies import ALLS, IDS, OK
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp.commands import NEW, SEND, ServiceRole
+from weir.wire.smp.ids_hash import EMPTY, of_ids
+from weir.wire.smp.replies import ALLS, IDS, OK
 
 
 @dataclass
@@ -27,12 +27,12 @@ class Cli:
     capsys: pytest.CaptureFixture[str]
 
     async def __call__(self, *words: str) -> tuple[int, str]:
-        code = await asyncio.to_thread(main, ["service", *words, "--home", str(self.up.home)])
+        code = await asyncio.to_thread(main, ["service", "--home", str(self.up.home), *words])
         captured = self.capsys.readouterr()
         return code, captured.out + captured.err
 
     async def json(self, *words: str) -> Any:
-        code, text = await self(*words, "--json")
+        code, text = await self("--json", *words)
         assert code == 0, text
         return json.loads(text)
 
@@ -68,7 +68,7 @@ async def test_list_show_and_drift(up: Up, cli: Cli) -> None:
         name = text(client.service_id)
     async with await SmpClient.connect(up.address) as sender:
         assert await sender.send(SEND(False, b"hello"), queues[0].snd_id) == OK()
-    shown = await cli.json("show", name)
+    shown = await cli.json("show", "--", name)
     assert (shown["role"], shown["queues"], shown["with_messages"]) == ("messaging", 3, 1)
     assert shown["ids_hash"] == of_ids([queue.rcv_id for queue in queues]).hex()
     assert shown["certificates"] == [{"fingerprint": text(service.cert_hash), "until": None}]
@@ -80,7 +80,7 @@ async def test_list_show_and_drift(up: Up, cli: Cli) -> None:
             pass
         # Folds tell their progress when they are done; give the last word a moment to arrive.
         async with asyncio.timeout(10):
-            while not (shown := await cli.json("show", text(service.cert_hash)))["fold"]["done"]:
+            while not (shown := await cli.json("show", "--", text(service.cert_hash)))["fold"]["done"]:
                 await asyncio.sleep(0.05)
         assert shown["connected"] is True and shown["edge"]
         assert shown["fold"]["ready"] == shown["fold"]["delivered"] == 1
@@ -88,11 +88,11 @@ async def test_list_show_and_drift(up: Up, cli: Cli) -> None:
         _, table = await cli("list")
         (row,) = [line for line in table.splitlines() if line.startswith(name)]
         assert row.split()[:4] == [name, "messaging", "3", "1"] and "since 20" in row and "done, 1 delivered" in row
-        _, page = await cli("show", name)
+        _, page = await cli("show", "--", name)
         assert f"certificate   {text(service.cert_hash)}\n" in page and "queues        3, idsHash" in page
     drift = await cli.json("drift")
     assert {"service": name, "ok": 0, "more": 1, "fewer": 0, "diff": 0} in drift
-    assert (await cli("drift", name))[1] == f"{name}  0 ok, 1 more, 0 fewer, 0 diff\n"
+    assert (await cli("drift", "--", name))[1] == f"{name}  0 ok, 1 more, 0 fewer, 0 diff\n"
 
 
 async def test_rotate_at_once_and_with_an_overlap(up: Up, cli: Cli) -> None:
@@ -100,14 +100,14 @@ async def test_rotate_at_once_and_with_an_overlap(up: Up, cli: Cli) -> None:
     async with await SmpClient.connect(up.address, service=old) as client:
         await new_queues(client, 2)
         service_id = client.service_id
-    rotate = ("rotate", "--from", text(old.cert_hash), "--to", text(new.cert_hash))
+    rotate = ("rotate", f"--from={text(old.cert_hash)}", f"--to={text(new.cert_hash)}")
     code, said = await cli(*rotate, "--overlap", "1h")
     assert code == 0 and "the old one works for another 1h" in said
     for identity in (old, new):
         async with await SmpClient.connect(up.address, service=identity) as client:
             assert client.service_id == service_id
             assert (await client.subscribe_service(ServiceRole.MESSAGING, 2, EMPTY)).count == 2
-    assert (await cli("rotate", "--from", text(new.cert_hash), "--to", text(newest.cert_hash)))[0] == 0
+    assert (await cli("rotate", f"--from={text(new.cert_hash)}", f"--to={text(newest.cert_hash)}"))[0] == 0
     async with await SmpClient.connect(up.address, service=newest) as client:
         assert client.service_id == service_id
     with pytest.raises(ConnectError, match="BAD_SERVICE"):
@@ -134,8 +134,8 @@ async def test_forget(up: Up, cli: Cli) -> None:
         await new_queues(client, 2)
         assert client.service_id is not None
         name = text(client.service_id)
-    assert await cli("forget", name, "--yes") == (0, f"{name}: forgotten, 2 queues belong to nobody now\n")
-    assert (await cli("show", name))[0] == 1
+    assert await cli("forget", "--yes", "--", name) == (0, f"{name}: forgotten, 2 queues belong to no service now\n")
+    assert (await cli("show", "--", name))[0] == 1
     async with await SmpClient.connect(up.address, service=service) as client:
         assert client.service_id is not None
         assert text(client.service_id) != name

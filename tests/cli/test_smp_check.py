@@ -19,7 +19,7 @@ def test_everything_holds(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line.startswith("ok  ") for line in lines)
     assert "version 19, PING" in lines[0]
     assert "created at" in lines[1] and "acknowledged, deleted" in lines[1]
-    assert lines[-1].endswith("SOKS exact, the waiting message, ALLS")
+    assert lines[-1].endswith("exact SOKS, the waiting message, ALLS")
 
 
 def test_every_place_is_spoken_to(up: Up, capsys: pytest.CaptureFixture[str]) -> None:

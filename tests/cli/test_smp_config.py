@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.cli.main import main
-from weir.router.config import RouterConfig, load, sections, settings_of
+from weir.router.config import SCHEMA, RouterConfig, load
 
 
 def test_check_says_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,10 +40,9 @@ def test_list_is_a_file_with_every_setting(tmp_path: Path, capsys: pytest.Captur
     assert main(["smp", "config", "list"]) == 0
     text = capsys.readouterr().out
     tree = tomllib.loads(text)
-    assert list(tree) == [name for name, _ in sections()]
-    for name, cls in sections():
-        for setting in settings_of(cls):
-            assert f"WEIR_{name}_{setting.name})".upper() in text
+    assert list(tree) == [name for name, _ in SCHEMA.sections()]
+    for name, setting in SCHEMA.settings():
+        assert f"WEIR_{name}_{setting.name})".upper() in text
     # Uncommented, it is the defaults.
     lines = [
         line.removeprefix("# ")

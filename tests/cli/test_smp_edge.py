@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.cli.main import main
 from weir.client.smp import SmpClient
-from weir.store.embedded import Embedded, free_port
+from weir.redis.embedded import Embedded
 from weir.transport.client import ConnectError
 
 

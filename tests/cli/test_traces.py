@@ -18,10 +18,10 @@ from tests.support.browser import browser, screenshot
 from tests.support.up import Up, spawn, weir_up
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import ServiceRole
-from weir.wire.ids_hash import EMPTY
-from weir.wire.replies import ALLS, OK
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.ids_hash import EMPTY
+from weir.wire.smp.replies import ALLS, OK
 
 QUEUES = 150
 
@@ -45,7 +45,7 @@ def wait_for(url: str) -> Any:
 
 
 async def use(up: Up) -> None:
-    """A service comes back to its messages."""
+    """A service reconnects while messages wait for it."""
     service = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
     owner = Peer(await SmpClient.connect(up.address, service=service))
     queues = [await owner.new() for _ in range(QUEUES)]

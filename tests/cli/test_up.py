@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.up import alive, spawn, weir_up
 from weir.cli.main import main
-from weir.client.smp import SmpClient, subscribed
+from weir.client.smp import SmpClient
 from weir.crypto.keys import KeyPair, generate
-from weir.store.embedded import free_port
-from weir.wire.commands import NEW, SEND, SUB
-from weir.wire.replies import IDS, MSG, OK
+from weir.wire.smp.commands import NEW, SEND, SUB
+from weir.wire.smp.replies import IDS, MSG, OK, SOK
 
 
 def wait_until(what: str, condition: object, limit: float = 20.0) -> None:
@@ -40,7 +40,7 @@ async def new_queue(address: str) -> tuple[IDS, KeyPair]:
 
 async def first_message(address: str, ids: IDS, key: KeyPair) -> object:
     async with await SmpClient.connect(address) as client:
-        assert subscribed(await client.send(SUB(), ids.rcv_id, key))
+        assert isinstance(await client.send(SUB(), ids.rcv_id, key), OK | SOK)
         return (await client.events.get()).reply
 
 
@@ -83,7 +83,7 @@ async def test_a_crashed_edge_is_started_again_and_nothing_is_lost(tmp_path: Pat
         assert up.run["edges"][1] == before[1]
         assert isinstance(await first_message(up.address, ids, key), MSG)
         _, output = up.stop()
-    assert "edge 0 ended with signal SIGKILL, starting it again" in output
+    assert "edge 0 ended with signal SIGKILL; restarting it" in output
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_long_path_is_no_trouble(tmp_path: Path) -> None:
 
 
 def test_your_own_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weir.store.embedded import start_embedded
+    from weir.redis.embedded import start_embedded
 
     redis = start_embedded(tmp_path / "redis", port=0, password="word")
     try:

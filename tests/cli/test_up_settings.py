@@ -1,10 +1,10 @@
-"""What `weir up` runs with."""
+"""The settings of `weir up`, from options, weir.toml and the environment."""
 
 import argparse
 from pathlib import Path
 
 from weir.cli.up_settings import UpSettings
-from weir.router.config import RouterConfig, given, load
+from weir.router.config import SCHEMA, RouterConfig, load
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path
     )
     none = argparse.Namespace(host=None, listen=None, smp_port=None, http_port=None, redis=None)
     told = argparse.Namespace(host="::1", listen=None, smp_port=0, http_port=0, redis="embedded")
-    config, named = load(path, {}), given(path, {})
+    config, named = load(path, {}), SCHEMA.given(path, {})
     assert UpSettings.of(none, RouterConfig(), set()) == UpSettings(
         ("127.0.0.1",), "127.0.0.1", (5223,), 0, "127.0.0.1", 8000, "embedded"
     )

@@ -7,15 +7,20 @@ from pathlib import Path
 
 from weir.crypto.authenticator import verify, verify_signature
 from weir.crypto.keys import KeyPair, dh
-from weir.transport.connection import Connection
-from weir.transport.identity import ServerIdentity
 from weir.transport.server import Listener, TransportConfig, bind, serve
+from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
-from weir.wire.commands import NEW, NSUB, NSUBS, PING, SUB, SUBS, Command, ServiceRole
 from weir.wire.errors import HandshakeError, Simple
-from weir.wire.replies import ERR, OK, PONG, SOK, SOKS, Reply
-from weir.wire.smp import encode_reply
-from weir.wire.transmission import ClientTransmission, TransmissionError, decode_block, encode_server, pack_forward
+from weir.wire.smp.codec import encode_reply
+from weir.wire.smp.commands import NEW, NSUB, NSUBS, PING, SUB, SUBS, Command
+from weir.wire.smp.replies import ERR, OK, PONG, SOK, SOKS, Reply
+from weir.wire.smp.transmission import (
+    ClientTransmission,
+    TransmissionError,
+    decode_block,
+    encode_server,
+    pack_forward,
+)
 
 SERVICE_ID = b"first-service-id-24-byte"
 Answers = Callable[["Session", ClientTransmission], Reply | None]
@@ -25,7 +30,7 @@ Answers = Callable[["Session", ClientTransmission], Reply | None]
 class Script:
     """`answer` decides; None means no answer at all."""
 
-    listener: Listener = field(init=False)
+    listener: Listener[SmpConnection] = field(init=False)
     sessions: list["Session"] = field(default_factory=list)
     service_id: bytes | HandshakeError = SERVICE_ID
     keys: dict[bytes, KeyPair] = field(default_factory=dict)
@@ -49,7 +54,7 @@ class Script:
 
 
 class Session:
-    def __init__(self, script: Script, connection: Connection) -> None:
+    def __init__(self, script: Script, connection: SmpConnection) -> None:
         self.script = script
         self.connection = connection
         self.received: list[ClientTransmission] = []
@@ -120,14 +125,15 @@ class Session:
 async def start_script(identity: Path, port: int = 0) -> Script:
     script = Script()
 
-    async def get_service(_role: ServiceRole, _chain: tuple[bytes, ...], _fp: bytes) -> bytes | HandshakeError:
+    async def service_id(_offer: ServiceOffer) -> bytes | HandshakeError:
         return script.service_id
 
     script.listener = await serve(
+        SMP,
         TransportConfig(),
-        ServerIdentity(identity),
+        SMP.identity(identity),
         lambda connection: Session(script, connection),
-        get_service,
+        service_id,
         socks=[bind("127.0.0.1", port)],
     )
     return script

@@ -28,12 +28,12 @@ from weir.client.events import (
 from weir.client.smp import ServiceSub
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyPair, generate
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import ids_hash
-from weir.wire.commands import NSUB, SUB, SUBS, ServiceRole
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import HandshakeError, Simple
-from weir.wire.replies import ALLS, DELD, END, ENDS, ERR, MSG, Reply
-from weir.wire.transmission import ClientTransmission, ServerTransmission
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import NSUB, SUB, SUBS, ServiceRole
+from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, MSG, Reply
+from weir.wire.smp.transmission import ClientTransmission, ServerTransmission
 
 CONFIG = AgentConfig(first_retry=0.01, max_retry=0.05)
 OTHER_ID = b"other-service-id-24-byte"

@@ -5,14 +5,23 @@ import asyncio
 import pytest
 
 from tests.client.scripted import SERVICE_ID, Script, Session
-from weir.client.smp import CLOSED, CannotSend, Closed, ReplyTimeout, Request, ServiceSub, ServiceUnavailable, SmpClient
+from weir.client.smp import (
+    CLOSED,
+    CommandNotSent,
+    ConnectionClosed,
+    NoServiceSession,
+    ReplyTimeout,
+    Request,
+    ServiceSub,
+    SmpClient,
+)
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyType, generate
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import ACK, DEL, OFF, PING, SEND, SUB, SUBS, ServiceRole
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import Simple, TransportError
-from weir.wire.replies import END, ERR, MSG, OK, PONG, SOK
-from weir.wire.transmission import ClientTransmission, ServerTransmission
+from weir.wire.smp.commands import ACK, DEL, OFF, PING, SEND, SUB, SUBS, ServiceRole
+from weir.wire.smp.replies import END, ERR, MSG, OK, PONG, SOK
+from weir.wire.smp.transmission import ClientTransmission, ServerTransmission
 from weir.wire.versions import VersionRange
 
 QUEUE = b"queue-id-with-24-bytes.."
@@ -34,7 +43,7 @@ async def test_authorised_commands(script: Script, key_type: KeyType, version: i
 
 async def test_server_without_a_key_takes_no_authenticators(script: Script) -> None:
     async with await SmpClient.connect(script.address, alpn=False) as client:
-        with pytest.raises(CannotSend) as failure:
+        with pytest.raises(CommandNotSent) as failure:
             await client.send(SUB(), QUEUE, generate("x25519"))
         assert failure.value.error is TransportError.NO_AUTH
         assert await client.send(PING()) == PONG()
@@ -55,13 +64,13 @@ async def test_subscribe_service(script: Script) -> None:
         subscribed = await client.subscribe_service(ServiceRole.MESSAGING, 2, bytes(16))
         assert subscribed == ServiceSub(SERVICE_ID, 3, b"h" * 16)
         assert script.commands(SUBS) == [SUBS(2, bytes(16))]
-        with pytest.raises(ServiceUnavailable):
+        with pytest.raises(NoServiceSession):
             await client.subscribe_service(ServiceRole.NOTIFIER, 2, bytes(16))
 
 
 async def test_subscribe_service_without_one(script: Script) -> None:
     async with await SmpClient.connect(script.address) as client:
-        with pytest.raises(ServiceUnavailable):
+        with pytest.raises(NoServiceSession):
             await client.subscribe_service(ServiceRole.MESSAGING, 0, bytes(16))
 
 
@@ -79,7 +88,7 @@ async def test_batches_share_blocks(script: Script) -> None:
 
 async def test_message_that_does_not_fit(script: Script) -> None:
     async with await SmpClient.connect(script.address) as client:
-        with pytest.raises(CannotSend) as failure:
+        with pytest.raises(CommandNotSent) as failure:
             await client.send(SEND(False, bytes(16400)), QUEUE)
         assert failure.value.error is TransportError.LARGE_MSG
         assert await client.send(PING()) == PONG()
@@ -125,10 +134,10 @@ async def test_end_of_the_connection(script: Script) -> None:
     while not script.sessions[0].received:
         await asyncio.sleep(0)
     script.sessions[0].connection.close()
-    with pytest.raises(Closed):
+    with pytest.raises(ConnectionClosed):
         await many
     assert answers == [CLOSED]
-    with pytest.raises(Closed):
+    with pytest.raises(ConnectionClosed):
         await client.send(PING())
     await client.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from weir.crypto.certificates import Chain, certificate_key, days_to_expiry, split_chain, validate_chain
 from weir.crypto.session_key import verify_session_key
-from weir.wire import error_codec, forward, handshake
+from weir.wire import error_codec
 from weir.wire.address import SmpAddress
 from weir.wire.encoding import Malformed
 from weir.wire.errors import CommandError, HandshakeError
@@ -16,11 +16,13 @@ from weir.wire.ntf import codec as ntf_codec
 from weir.wire.ntf import handshake as ntf_handshake
 from weir.wire.ntf import push
 from weir.wire.ntf import transmission as ntf_transmission
-from weir.wire.parts import read_cert_chain_key
-from weir.wire.replies import SOK
-from weir.wire.session import NtfSession, Session
-from weir.wire.smp import decode_command, decode_reply, encode_command, encode_reply
-from weir.wire.transmission import ClientTransmission, decode_block, decode_replies, encode_client, for_auth
+from weir.wire.ntf.session import NtfSession
+from weir.wire.smp import forward, handshake
+from weir.wire.smp.codec import decode_command, decode_reply, encode_command, encode_reply
+from weir.wire.smp.parts import read_cert_chain_key
+from weir.wire.smp.replies import SOK
+from weir.wire.smp.session import Session
+from weir.wire.smp.transmission import ClientTransmission, decode_block, decode_replies, encode_client, for_auth
 
 SESSION_ID = bytes(range(32))
 SMP_VERSIONS = range(6, 20)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tests.fuzz.harnesses import NTF_VERSIONS, SMP_VERSIONS
 from tests.vectors.fixtures import Vectors
-from weir.wire.forward import FwdResponse, FwdTransmission, encode_fwd_response, encode_fwd_transmission
+from weir.wire.ntf.session import NtfSession
 from weir.wire.ntf.transmission import encode_client, encode_server, for_auth, pack
-from weir.wire.parts import cert_chain_key
-from weir.wire.session import NtfSession
+from weir.wire.smp.forward import FwdResponse, FwdTransmission, encode_fwd_response, encode_fwd_transmission
+from weir.wire.smp.parts import cert_chain_key
 
 CORPUS = Path(__file__).with_name("corpus")
 LARGEST = 2048

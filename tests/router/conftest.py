@@ -4,10 +4,12 @@ from pathlib import Path
 import pytest
 
 from tests.router.fleet import Fleet, router_config
+from tests.router.service import credentials
 from tests.support.redis import discard, start_server
 from weir.crypto.identity import init_identity
+from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
-from weir.store.embedded import Embedded
+from weir.transport.smp import ServiceCredentials
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +45,8 @@ async def fleet(config: RouterConfig) -> AsyncIterator[Fleet]:
     await fleet.add()
     yield fleet
     await fleet.close()
+
+
+@pytest.fixture
+async def service(fleet: Fleet) -> AsyncIterator[ServiceCredentials]:
+    yield credentials()

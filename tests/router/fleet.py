@@ -10,17 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.client.smp import Answer, SmpClient
+from weir.client.smp import Answer, Request, SmpClient
+from weir.crypto.authenticator import authenticate
 from weir.crypto.keys import KeyPair, KeyType, dh, generate
-from weir.router.config import Http, Proxy, Queues, Redis, RouterConfig, Transport
+from weir.router.config import Proxy, Queues, Redis, RouterConfig, Transport
 from weir.router.edge import Edge
+from weir.surface.settings import Http
 from weir.transport.server import bind
-from weir.wire import commands as cmd
-from weir.wire.commands import Command, MessagingReq, QueueMode, QueueReq
 from weir.wire.errors import ErrorType
-from weir.wire.message import RcvMsgBody, RcvMsgQuota, decrypt_message
-from weir.wire.replies import ERR, IDS, MSG, OK, SOK, Reply
-from weir.wire.transmission import ServerTransmission
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.codec import encode_command
+from weir.wire.smp.commands import Command, MessagingReq, QueueMode, QueueReq
+from weir.wire.smp.message import RcvMsgBody, RcvMsgQuota, decrypt_message
+from weir.wire.smp.replies import ERR, IDS, MSG, OK, SOK, Reply
+from weir.wire.smp.transmission import ServerTransmission, decode_replies, encode_client, for_auth, pack
 
 LIMIT = 10.0
 _MESSAGING = MessagingReq()
@@ -186,3 +189,39 @@ def router_config(redis_url: str, identity: Path, directory: Path, **sections: A
 def ids(count: int) -> Iterator[bytes]:
     for n in range(count):
         yield n.to_bytes(24, "big")
+
+
+def body_of(queue: Queue, message: object) -> bytes:
+    assert isinstance(message, MSG), message
+    opened = queue.open(message)
+    assert isinstance(opened, RcvMsgBody)
+    return opened.body
+
+
+async def raw_blocks(peer: Peer, requests: list[Request], count: int) -> list[list[object]]:
+    """Send the requests in one block and take the router's next blocks as they come."""
+    blocks: asyncio.Queue[list[object]] = asyncio.Queue()
+    session = peer.smp.session
+
+    class Tap:
+        def on_block(self, content: bytes) -> None:
+            blocks.put_nowait(list(decode_replies(session, content)))
+
+        def on_writable(self) -> None: ...
+
+        def on_closed(self) -> None: ...
+
+    encoded = []
+    for command, entity_id, key in requests:
+        corr_id = os.urandom(24)
+        authorized, sent = for_auth(session, corr_id, entity_id, encode_command(session.version, command))
+        server_key = peer.smp.connection.server_key
+        assert server_key is not None
+        auth = b"" if key is None else authenticate(dh(server_key, key.private), corr_id, authorized)
+        encoded.append(encode_client(session, sent, auth, None))
+    contents = pack(encoded)
+    assert len(contents) == 1
+    peer.smp.connection.attach(Tap())
+    peer.smp.connection.send_contents(contents)
+    async with asyncio.timeout(10):
+        return [await blocks.get() for _ in range(count)]

@@ -1,4 +1,4 @@
-"""What an edge tells of itself, and its life as a process."""
+"""An edge's gauges, and its life as a process."""
 
 import asyncio
 import json
@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.router.fleet import Fleet, router_config
-from tests.router.test_notifications import nkey
-from tests.router.test_services import credentials, subs
+from tests.router.notifier import nkey
+from tests.router.service import credentials, subs
+from tests.support.ports import free_port
 from weir.client.smp import SmpClient
+from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
-from weir.store.embedded import Embedded, free_port
-from weir.telemetry.metrics import FLEET, GAUGES
-from weir.wire import commands as cmd
-from weir.wire.ids_hash import of_id
-from weir.wire.replies import ALLS, OK
+from weir.router.surface.metrics import FLEET, GAUGES
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.ids_hash import of_id
+from weir.wire.smp.replies import ALLS, OK
 
 
 async def test_gauges(fleet: Fleet) -> None:
@@ -74,29 +75,29 @@ async def test_gauges(fleet: Fleet) -> None:
 
 async def test_counters_add_up_in_the_store(fleet: Fleet) -> None:
     await fleet.add()
-    before = (await fleet[2].store.read_stats()).get("msgSent", 0)
+    before = (await fleet[2].store.stats.read_stats()).get("msgSent", 0)
     r, s = await fleet.client(2), await fleet.client(2)
     queue = await r.new(secure=True)
     for _ in range(5):
         assert await s.send(queue, b"1") == OK()
         await r.text(queue)
-    await fleet[2]._report()
+    await fleet[2].save()
     assert fleet[2].counted()["msgSent"] == 5
-    assert (await fleet[2].store.read_stats())["msgSent"] >= before + 5
-    await fleet[2]._report()
+    assert (await fleet[2].store.stats.read_stats())["msgSent"] >= before + 5
+    await fleet[2].save()
     assert fleet[2].counted()["msgSent"] == 5
-    edges = await fleet[0].store.read_edges()
+    edges = await fleet[0].store.stats.read_edges()
     assert edges[fleet[2].edge_id]["clients"] == 2
 
 
 async def test_an_edge_is_counted_as_soon_as_it_takes_clients(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.router.edge._REPORT", 3600.0)
+    monkeypatch.setattr("weir.runtime.edge.REPORT_INTERVAL", 3600.0)
     edge = await fleet.add()
     async with asyncio.timeout(10):
-        while not (edges := await fleet[0].store.read_edges()).get(edge.edge_id):
+        while not (edges := await fleet[0].store.stats.read_edges()).get(edge.edge_id):
             await asyncio.sleep(0.01)
     assert edges[edge.edge_id]["clients"] == 0
-    assert (await fleet[0].store.read_stats())["fromTime"] > 0
+    assert (await fleet[0].store.stats.read_stats())["fromTime"] > 0
 
 
 async def test_suspend_and_resume(config: RouterConfig) -> None:
@@ -107,7 +108,7 @@ async def test_suspend_and_resume(config: RouterConfig) -> None:
             **{f.name: getattr(config.transport, f.name) for f in fields(config.transport)} | {"ports": (port,)}
         )
     )
-    edge._listener.stop_accepting()  # type: ignore[union-attr]
+    await edge._listener.stop_accepting()  # type: ignore[union-attr]
     edge._suspended = True
     await edge.resume()
     assert edge.ready
@@ -120,10 +121,9 @@ async def test_suspend_and_resume(config: RouterConfig) -> None:
     await fleet.close()
 
 
-async def test_as_a_process(redis: Embedded, identity: Path, placement: Path, tmp_path: Path) -> None:
-    """Started, used, SIGTERM: it ends within its grace, and its client with it."""
+def start_process(redis: Embedded, identity: Path, placement: Path, port: int) -> subprocess.Popen[bytes]:
+    """An edge that is ready for clients."""
     config = router_config(redis.url, identity, placement)
-    port = free_port()
     environ = os.environ | {
         "WEIR_TRANSPORT_PORTS": str(port),
         "WEIR_TRANSPORT_LISTEN": "127.0.0.1",
@@ -142,13 +142,55 @@ async def test_as_a_process(redis: Embedded, identity: Path, placement: Path, tm
     os.close(writing)
     with os.fdopen(reading) as pipe:
         assert json.loads(pipe.readline())["ready"] is True
-    fingerprint = (identity / "fingerprint").read_text().strip()
-    client = await SmpClient.connect(f"smp://{fingerprint}@127.0.0.1:{port}")
+    return process
+
+
+def address_of(identity: Path, port: int) -> str:
+    return f"smp://{(identity / 'fingerprint').read_text().strip()}@127.0.0.1:{port}"
+
+
+async def test_as_a_process(redis: Embedded, identity: Path, placement: Path, tmp_path: Path) -> None:
+    """Started, used, SIGTERM: it ends within its grace, and its client with it."""
+    port = free_port()
+    process = await asyncio.to_thread(start_process, redis, identity, placement, port)
+    client = await SmpClient.connect(address_of(identity, port))
     await client.ping()
     process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(20):
         await client.closed.wait()
         assert await asyncio.to_thread(process.wait) == 0
+
+
+async def test_clients_notice_nothing_while_one_of_two_edges_stops(
+    redis: Embedded, identity: Path, placement: Path
+) -> None:
+    """Clients that connect, speak and leave all the time, on a port that two edges share."""
+    port = free_port()
+    edges = [await asyncio.to_thread(start_process, redis, identity, placement, port) for _ in range(2)]
+    done = 0
+    failures: list[str] = []
+    ended = asyncio.Event()
+
+    async def come_and_go() -> None:
+        nonlocal done
+        while not ended.is_set():
+            try:
+                async with await SmpClient.connect(address_of(identity, port), reply_timeout=10.0) as client:
+                    await client.ping()
+                    done += 1
+            except Exception as error:
+                failures.append(f"{type(error).__name__}: {error}")
+
+    clients = [asyncio.create_task(come_and_go()) for _ in range(4)]
+    await asyncio.sleep(1)
+    edges[0].send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(edges[0].wait, 20) == 0
+    await asyncio.sleep(0.5)
+    ended.set()
+    await asyncio.gather(*clients)
+    assert failures == [] and done > 0
+    edges[1].terminate()
+    assert await asyncio.to_thread(edges[1].wait, 20) == 0
 
 
 async def test_a_start_that_fails_says_why_in_one_line(identity: Path, tmp_path: Path) -> None:

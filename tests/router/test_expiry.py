@@ -1,12 +1,14 @@
-"""The sweeper's task: it goes on through what fails, and counts what it removed."""
+"""The sweeper's job: it continues after failures, and counts what it removed."""
 
 import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from weir.redis.errors import Unavailable
 from weir.router.expiry import Sweeper
 from weir.router.stats import Stats
-from weir.store.records import Swept, Unavailable
+from weir.router.store.records import Swept
+from weir.runtime.supervisor import Supervisor
 
 
 class Slices:
@@ -29,7 +31,7 @@ class Slices:
 
 
 async def test_slices_follow_each_other() -> None:
-    store = Slices(
+    slices = Slices(
         Swept(7, 2, 1, 0),
         Unavailable("away"),
         None,  # another edge has the lock
@@ -37,10 +39,11 @@ async def test_slices_follow_each_other() -> None:
         Swept(0, 3, 0, 1),
     )
     stats = Stats()
-    router: Any = SimpleNamespace(store=store, stats=stats)
-    sweeper = Sweeper(router, 0.001)
+    router: Any = SimpleNamespace(store=SimpleNamespace(sweeper=slices), stats=stats)
+    supervisor = Supervisor()
+    supervisor.every("the sweeper", 0.001, Sweeper(router).sweep)
     async with asyncio.timeout(5):
-        await store.done.wait()
-    await sweeper.close()
-    assert store.cursors[:6] == [0, 7, 7, 7, 7, 0]
+        await slices.done.wait()
+    await supervisor.close()
+    assert slices.cursors[:6] == [0, 7, 7, 7, 7, 0]
     assert (stats.msgExpired, stats.msgNtfExpired, stats.qDeletedAll) == (5, 1, 1)

@@ -13,23 +13,24 @@ from typing import Any
 import pytest
 
 from tests.router.fleet import Fleet, Peer, err, router_config, sok
-from tests.router.test_notifications import nkey, nmsg
-from tests.router.test_services import credentials, service_id, subs, until_alls
+from tests.router.notifier import nkey, nmsg
+from tests.router.service import credentials, service_id, subs, until_alls
 from tests.support.redis import discard, start_server
 from weir.crypto.keys import generate
 from weir.crypto.pem import UnusableFile
-from weir.router.config import Drain, RouterConfig
+from weir.redis.embedded import Embedded, start_embedded
+from weir.redis.errors import StoreError
+from weir.router.config import RouterConfig
 from weir.router.edge import Edge
-from weir.store import keys
-from weir.store.embedded import Embedded, start_embedded
-from weir.store.records import StoreError
-from weir.store.store import Store
+from weir.router.session.outgoing import Outgoing
+from weir.router.store import keys
+from weir.runtime.settings import Drain
 from weir.transport.server import bind
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
-from weir.wire.commands import LinkData, MessagingReq
 from weir.wire.errors import Simple
-from weir.wire.replies import ALLS, IDS, MSG, OK, SOKS
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import LinkData, MessagingReq
+from weir.wire.smp.replies import ALLS, IDS, MSG, OK, SOKS
 
 
 @pytest.fixture
@@ -69,11 +70,11 @@ async def usable(peer: Peer) -> None:
 
 @contextlib.contextmanager
 def stopped_at(
-    monkeypatch: pytest.MonkeyPatch, store: Store, method: str, servers: list[Embedded]
+    monkeypatch: pytest.MonkeyPatch, concern: object, method: str, servers: list[Embedded]
 ) -> Iterator[asyncio.Event]:
-    """Redis stops right before the store's first call of this method, and goes on at the end."""
+    """Redis stops right before the first call of this method of one of the store's concerns, and goes on at the end."""
     stopped = asyncio.Event()
-    call = getattr(store, method)
+    call = getattr(concern, method)
 
     def stop(*args: object) -> None:
         if not stopped.is_set():
@@ -81,7 +82,7 @@ def stopped_at(
             os.kill(servers[-1].pid, signal.SIGSTOP)
         call(*args)
 
-    monkeypatch.setattr(store, method, stop)
+    monkeypatch.setattr(concern, method, stop)
     try:
         yield stopped
     finally:
@@ -119,10 +120,29 @@ async def test_a_redis_that_does_not_answer(frail: Fleet, own_redis: list[Embedd
     assert not r.smp.closed.is_set() and not s.smp.closed.is_set(), "connections survive"
 
 
+async def test_a_redis_whose_memory_is_full(frail: Fleet) -> None:
+    """Commands that need memory are answered, and work again once there is memory."""
+    r, s = await frail.client(0), await frail.client(1)
+    queue = await r.new(secure=True)
+    core = frail[0].store.core
+    await core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"1")
+    key = generate("x25519")
+    new = cmd.NEW(key.spki, generate("x25519").public, queue_req=MessagingReq())
+    answers = await asyncio.gather(
+        s.send(queue, b"1"),
+        r.do(new, b"", key),
+        r.do(cmd.OFF(), queue.rcv_id, queue.rcv_key),
+    )
+    assert set(answers) == {err(Simple.INTERNAL)}
+    await core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"0")
+    assert await s.send(queue, b"1") == OK()
+    assert await r.text(queue) == b"1"
+
+
 async def test_a_repeated_new_that_redis_does_not_answer_in_time(
     frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its subscription is answered after all; that is too late for this NEW, and must not hurt the next."""
+    """The late answer to the subscription comes after this NEW was refused, and must not disturb the next NEW."""
     r, again = await frail.client(0), await frail.client(1)
     corr_id, key = os.urandom(24), generate("ed25519")
     request = MessagingReq((sha3_384(corr_id).digest()[:24], LinkData(b"fixed", b"user")))
@@ -131,35 +151,35 @@ async def test_a_repeated_new_that_redis_does_not_answer_in_time(
     assert isinstance(ids, IDS)
     errors: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-    with stopped_at(monkeypatch, frail[1].store, "sub", own_redis):
+    with stopped_at(monkeypatch, frail[1].store.subscriptions, "sub", own_redis):
         assert await again.do(command, b"", key, corr_id=corr_id) == err(Simple.INTERNAL)
     await usable(again)
     assert errors == []
     assert await again.do(command, b"", key, corr_id=corr_id) == ids
 
 
-@pytest.mark.parametrize("method", ["fetch_rcv", "ack"])
+@pytest.mark.parametrize(("concern", "method"), [("lookups", "fetch_rcv"), ("messages", "ack")])
 async def test_a_message_that_cannot_be_passed_over_in_time(
-    frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch, method: str
+    frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch, concern: str, method: str
 ) -> None:
-    """Its body is gone, and Redis does not answer when the next one is to come in its place."""
+    """The message's body is gone, and Redis does not answer when the router asks for the next message."""
     r, s, other = await frail.client(0), await frail.client(1), await frail.client(0)
     queue = await r.new(subscribe=False)
     assert await s.send(queue, b"gone") == OK()
     assert await s.send(queue, b"next") == OK()
-    store, skip = frail[0].store, frail[0].router.delivery.skip
-    record = await store.get_rcv(queue.rcv_id)
+    store, skip = frail[0].store, Outgoing.skip
+    record = await store.lookups.get_rcv(queue.rcv_id)
     assert record is not None
-    (first, _) = await store.ask(p := record.partition, b"LRANGE", keys.messages(p, queue.rcv_id), 0, -1)
-    await store.ask(p, b"UNLINK", keys.body(p, first[:24]))
+    (first, _) = await store.core.ask(p := record.partition, b"LRANGE", keys.messages(p, queue.rcv_id), 0, -1)
+    await store.core.ask(p, b"UNLINK", keys.body(p, first[:24]))
     skipped: asyncio.Future[asyncio.Event] = asyncio.get_running_loop().create_future()
 
-    def stop_there(_: object, *args: Any) -> None:
-        skipped.set_result(going_on.enter_context(stopped_at(monkeypatch, store, method, own_redis)))
-        skip(*args)
+    def stop_there(outgoing: Outgoing, *args: Any) -> None:
+        skipped.set_result(going_on.enter_context(stopped_at(monkeypatch, getattr(store, concern), method, own_redis)))
+        skip(outgoing, *args)
 
     with contextlib.ExitStack() as going_on:
-        monkeypatch.setattr(type(frail[0].router.delivery), "skip", stop_there)
+        monkeypatch.setattr(Outgoing, "skip", stop_there)
         assert await r.sub(queue) == sok(r)
         async with asyncio.timeout(10):
             await (await skipped).wait()
@@ -170,12 +190,12 @@ async def test_a_message_that_cannot_be_passed_over_in_time(
 async def test_notifications_that_redis_does_not_give_in_time(
     frail: Fleet, own_redis: list[Embedded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing breaks, so nothing is asserted again; and with one waiting, the next one does not poke."""
+    """No connection breaks, so nothing is asserted again. A notification behind a waiting one raises no event."""
     r, s, n = await frail.client(0), await frail.client(0), await frail.client(1)
     queue = await r.new(secure=True)
     notifier = await nkey(r, queue)
     assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(n)
-    with stopped_at(monkeypatch, frail[1].store, "take_ntfs", own_redis) as stopped:
+    with stopped_at(monkeypatch, frail[1].store.notifications, "take_ntfs", own_redis) as stopped:
         assert await s.send(queue, b"1", notification=True) == OK()
         async with asyncio.timeout(10):
             await stopped.wait()
@@ -246,7 +266,7 @@ async def test_a_subscriber_is_told_what_it_missed(frail: Fleet) -> None:
     queue, other = await r.new(secure=True), await r.new()
     store = frail[0].store
     for p in range(64):
-        await store.ask(p, b"UNLINK", b"{%d}:e:%b" % (p, store.edge))
+        await store.core.ask(p, b"UNLINK", b"{%d}:e:%b" % (p, store.edge))
     assert await s.send(queue, b"missed") == OK()
     await r.silence()
     assert await s.do(cmd.DEL(), other.rcv_id, other.rcv_key) == OK()
@@ -331,9 +351,9 @@ async def test_an_edge_that_is_gone_is_vacant(frail: Fleet) -> None:
     dead = await frail.add()
     r1 = await frail.client(2)
     queue = await r1.new(secure=True)
-    dead.store.leases._timer.cancel()  # type: ignore[union-attr]
-    dead.store.leases._watch.cancel()  # type: ignore[union-attr]
-    await dead.store._listener.close()
+    dead.store.leases._refresh_timer.cancel()  # type: ignore[union-attr]
+    dead.store.leases._check_timer.cancel()  # type: ignore[union-attr]
+    await dead.store.presence.listener.close()
     await dead.store.topology.close()
     s, r2 = await frail.client(0), await frail.client(1)
     assert await s.send(queue, b"1") == OK()
@@ -346,7 +366,7 @@ async def test_an_edge_that_is_gone_is_vacant(frail: Fleet) -> None:
 
 
 async def test_starting_badly(config: RouterConfig, tmp_path: Path) -> None:
-    """One clear line each."""
+    """Each mistake in a configuration gives one clear line."""
     sock = bind("127.0.0.1", 0)
     no_identity = replace(config, transport=replace(config.transport, identity=tmp_path / "none"))
     with pytest.raises((UnusableFile, OSError)):

@@ -9,11 +9,12 @@ import pytest
 from tests.router.fleet import Fleet, err, router_config, sok
 from tests.support.redis import discard, start_server
 from weir.crypto.keys import generate
-from weir.router.config import InactiveClients, RouterConfig
-from weir.wire import commands as cmd
+from weir.router.config import RouterConfig
+from weir.runtime.settings import InactiveClients
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
-from weir.wire.message import RcvMsgBody, RcvMsgQuota
-from weir.wire.replies import ERR, MSG, OK, PONG
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.message import RcvMsgBody, RcvMsgQuota
+from weir.wire.smp.replies import ERR, MSG, OK, PONG
 from weir.wire.versions import VersionRange
 
 EDGES = [pytest.param(0, id="same edge"), pytest.param(1, id="across edges")]
@@ -72,7 +73,7 @@ async def short_lived(fleet: Fleet, config: RouterConfig) -> int:
 
 async def test_expired_messages_are_dropped_by_send(fleet: Fleet, config: RouterConfig) -> None:
     edge = await short_lived(fleet, config)
-    await fleet[edge]._sweeper.close()  # type: ignore[union-attr]
+    await fleet[edge].background.close()
     s, r = await fleet.client(edge), await fleet.client(edge)
     queue = await r.new(subscribe=False, secure=True)
     assert await s.send(queue, b"expires") == OK()
@@ -86,7 +87,7 @@ async def test_expired_messages_are_dropped_by_send(fleet: Fleet, config: Router
 
 async def test_expired_messages_are_dropped_by_ack(fleet: Fleet, config: RouterConfig) -> None:
     edge = await short_lived(fleet, config)
-    await fleet[edge]._sweeper.close()  # type: ignore[union-attr]
+    await fleet[edge].background.close()
     s, r = await fleet.client(edge), await fleet.client(edge)
     queue = await r.new(secure=True)
     assert await s.send(queue, b"1") == OK()
@@ -122,7 +123,7 @@ async def test_blocking(fleet: Fleet, edge: int) -> None:
     assert await s.send(queue, b"1") == OK()
     msg_id, _ = await r.msg(queue)
     info = BlockingInfo(BlockingReason.SPAM, b'{"ttl":86400}')
-    assert await fleet[edge].store.block(queue.snd_id, info) is not None
+    assert await fleet[edge].store.queues.block(queue.snd_id, info) is not None
     event = await r.event()
     assert (event.entity_id, event.reply) == (queue.rcv_id, ERR(Blocked(info))), "the subscriber is told"
     blocked = err(Blocked(info))
@@ -135,11 +136,11 @@ async def test_blocking(fleet: Fleet, edge: int) -> None:
     old = await fleet.client(0, versions=VersionRange(6, 11))
     assert await old.send(queue, b"2") == err(Simple.AUTH), "before version 12"
     assert fleet[1].router.stats.msgSentBlock == 1
-    assert await fleet[edge].store.unblock(queue.snd_id) is not None
+    assert await fleet[edge].store.queues.unblock(queue.snd_id) is not None
     assert await r.ack(queue, msg_id) == OK()
     assert await s.send(queue, b"2") == OK()
     assert await r.text(queue) == b"2"
-    assert await fleet[edge].store.block(queue.snd_id, info) is not None
+    assert await fleet[edge].store.queues.block(queue.snd_id, info) is not None
     assert await r.do(cmd.DEL(), queue.rcv_id, queue.rcv_key) == OK(), "a blocked queue can be deleted"
 
 
@@ -150,14 +151,14 @@ async def test_the_day_of_last_use(fleet: Fleet) -> None:
     today = fleet[0].router.today()
 
     async def day() -> int:
-        record = await store.get_rcv(queue.rcv_id)
+        record = await store.lookups.get_rcv(queue.rcv_id)
         assert record is not None
         return record.day
 
     async def long_ago() -> None:
-        record = await store.get_rcv(queue.rcv_id)
+        record = await store.lookups.get_rcv(queue.rcv_id)
         assert record is not None
-        await store.update_day(record, 17)
+        await store.queues.update_day(record, 17)
         fleet[0].router.forget(record)
         fleet[1].router.forget(record)
 
@@ -174,7 +175,7 @@ async def test_the_day_of_last_use(fleet: Fleet) -> None:
     await long_ago()
     assert await r.do(cmd.KEY(generate("x25519").spki), queue.rcv_id, queue.rcv_key) == err(Simple.AUTH)
     await becomes_today()
-    await store.block(queue.snd_id, BlockingInfo(BlockingReason.CONTENT))
+    await store.queues.block(queue.snd_id, BlockingInfo(BlockingReason.CONTENT))
     await long_ago()
     for command in (cmd.GET(), cmd.QUE()):
         assert await r.do(command, queue.rcv_id, queue.rcv_key) == err(Blocked(BlockingInfo(BlockingReason.CONTENT)))

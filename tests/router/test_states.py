@@ -8,10 +8,10 @@ import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, err
 from weir.crypto.keys import KeyPair, generate
-from weir.wire import commands as cmd
-from weir.wire.commands import Command, ContactReq, LinkData, MessagingReq, QueueMode
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
-from weir.wire.replies import ERR, NID, OK
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.commands import Command, ContactReq, LinkData, MessagingReq, QueueMode
+from weir.wire.smp.replies import ERR, NID, OK
 from weir.wire.versions import VersionRange, max_message_length
 
 DATA = LinkData(b"fixed", b"user")
@@ -120,7 +120,7 @@ async def test_every_command(fleet: Fleet, mode: QueueMode | None, secured: bool
         if status == "off":
             assert await r.do(cmd.OFF(), queue.queue.rcv_id, queue.queue.rcv_key) == OK()
         elif status == "blocked":
-            assert await fleet[0].store.block(queue.queue.snd_id, INFO) is not None
+            assert await fleet[0].store.queues.block(queue.queue.snd_id, INFO) is not None
         reply = await c.do(*by(queue))
         answers[name] = type(reply).__name__
         if isinstance(reply, ERR):
@@ -133,7 +133,7 @@ async def test_a_blocked_queue_that_is_suspended(fleet: Fleet) -> None:
     """OFF takes the place of the block, as at the reference: its senders hear AUTH."""
     r, s = await fleet.client(0), await fleet.client(1)
     queue = await r.new()
-    assert await fleet[1].store.block(queue.snd_id, INFO) is not None
+    assert await fleet[1].store.queues.block(queue.snd_id, INFO) is not None
     assert await s.send(queue, b"1") == err(Blocked(INFO))
     assert await r.do(cmd.OFF(), queue.rcv_id, queue.rcv_key) == OK()
     assert await s.send(queue, b"1") == err(Simple.AUTH)

@@ -3,8 +3,8 @@ from dataclasses import fields
 import pytest
 
 from weir.router.stats import ProxyStats, ServiceStats, Stats
-from weir.telemetry.metrics import RELAYS, SERVICES, STATS
-from weir.wire.ids_hash import EMPTY
+from weir.router.surface.metrics import RELAYS, SERVICES, STATS
+from weir.wire.smp.ids_hash import EMPTY
 
 HASH = b"\1" * 16
 

@@ -15,15 +15,15 @@ from weir.crypto.authenticator import sign
 from weir.crypto.certificates import Issued, make_ca, make_online, make_self_signed
 from weir.crypto.keys import KeyPair, dh, generate
 from weir.router.edge import Edge
-from weir.store import keys
-from weir.transport.handshake import ServiceCredentials
+from weir.router.store import keys
 from weir.transport.server import bind
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
-from weir.wire.commands import Command, ServiceRole
-from weir.wire.replies import ALLS, IDS, MSG, NID, OK, SOKS
-from weir.wire.smp import encode_command
-from weir.wire.transmission import ServerTransmission, encode_client, for_auth
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.codec import encode_command
+from weir.wire.smp.commands import Command, ServiceRole
+from weir.wire.smp.replies import ALLS, IDS, MSG, NID, OK, SOKS
+from weir.wire.smp.transmission import ServerTransmission, encode_client, for_auth
 
 
 def self_signed(role: ServiceRole = ServiceRole.MESSAGING) -> ServiceCredentials:
@@ -210,7 +210,7 @@ async def stored_ids(edge: Edge, service_id: bytes) -> set[bytes]:
     """The service's ids as the sets in Redis have them."""
     store = edge.store
     shares = await asyncio.gather(
-        *(store.ask(p, b"SMEMBERS", keys.service_queues(p, service_id)) for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"SMEMBERS", keys.service_queues(p, service_id)) for p in range(keys.PARTITIONS))
     )
     return {entity_id for share in shares for entity_id in share}
 
@@ -218,7 +218,7 @@ async def stored_ids(edge: Edge, service_id: bytes) -> set[bytes]:
 async def ready_ids(edge: Edge, service_id: bytes) -> set[bytes]:
     store = edge.store
     shares = await asyncio.gather(
-        *(store.ask(p, b"SMEMBERS", keys.service_ready(p, service_id)) for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"SMEMBERS", keys.service_ready(p, service_id)) for p in range(keys.PARTITIONS))
     )
     return {entity_id for share in shares for entity_id in share}
 
@@ -227,7 +227,7 @@ async def owners(edge: Edge, service_id: bytes) -> set[bytes | None]:
     """Who owns the service, over all partitions."""
     store = edge.store
     found = await asyncio.gather(
-        *(store.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
     )
     return set(found)
 
@@ -237,10 +237,10 @@ async def assert_exact(edge: Edge, service_id: bytes, ids: Iterable[bytes]) -> N
     ids = set(ids)
     store = edge.store
     assert await stored_ids(edge, service_id) == ids
-    totals = await store.service_totals(service_id)
+    totals = await store.services.service_totals(service_id)
     assert (totals.count, totals.ids_hash) == (len(ids), ids_hash.of_ids(ids))
     for p in range(keys.PARTITIONS):
-        count, total = await store.ask(p, b"HMGET", keys.service(p, service_id), b"c", b"h")
+        count, total = await store.core.ask(p, b"HMGET", keys.service(p, service_id), b"c", b"h")
         share = [entity_id for entity_id in ids if store.partition(entity_id) == p]
         assert (int(count or 0), total or ids_hash.EMPTY) == (len(share), ids_hash.of_ids(share))
 
@@ -248,12 +248,12 @@ async def assert_exact(edge: Edge, service_id: bytes, ids: Iterable[bytes]) -> N
 async def fleet_stats(fleet: Fleet) -> dict[str, int]:
     """The fleet's counters, everything counted so far included."""
     for edge in fleet.edges:
-        await edge._report()
-    return dict(await fleet[0].store.read_stats())
+        await edge.save()
+    return dict(await fleet[0].store.stats.read_stats())
 
 
 async def drift_of(fleet: Fleet, service_id: bytes) -> dict[str, int]:
-    info = await fleet[0].store.get_service(service_id)
+    info = await fleet[0].store.registry.get_service(service_id)
     assert info is not None
     return dict(info.drift)
 

@@ -23,9 +23,9 @@ from tests.services.service import (
     until,
 )
 from weir.client.smp import Request, SmpClient
-from weir.store.embedded import Embedded
-from weir.wire import commands as cmd
-from weir.wire.replies import ALLS, MSG, OK, SOKS
+from weir.redis.embedded import Embedded
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.replies import ALLS, MSG, OK, SOKS
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_fold(fleet: Fleet) -> Non
         assert await session.ack(queues[rcv_id], message.msg_id) == OK()
     await session.silence()
     await assert_exact(fleet[0], session.service_id, service.ids)
-    await until(lambda: not fleet[0].router.services.folds and not fleet[1].router.services.folds)
+    await until(lambda: not fleet[0].router.folds and not fleet[1].router.folds)
 
 
 async def test_progress(fleet: Fleet) -> None:
@@ -142,11 +142,11 @@ async def test_progress(fleet: Fleet) -> None:
     stop_reading(session)
     assert await subscribed == SOKS(*service.totals)
     client = next(iter(fleet[narrow].router.clients.values()))
-    await until(lambda: client.out.full)
+    await until(lambda: client.outgoing.full)
     gauges = fleet[narrow].gauges()
     assert (gauges["folds"], gauges["fold_ready"]) == (1, 80)
     assert 0 < gauges["fold_delivered"] < 80
-    info = await fleet[0].store.get_service(session.service_id)
+    info = await fleet[0].store.registry.get_service(session.service_id)
     assert info is not None and info.fold is not None
     assert info.fold.ready == 80 and not info.fold.done
     assert info.fold.delivered + info.fold.left == 80
@@ -156,7 +156,7 @@ async def test_progress(fleet: Fleet) -> None:
     read_again(session)
     events = await session.fold()
     assert {event.entity_id for event in [first, *events]} == service.ids
-    info = await fleet[0].store.get_service(session.service_id)
+    info = await fleet[0].store.registry.get_service(session.service_id)
     assert info is not None and info.fold is not None
     assert info.fold.done and (info.fold.ready, info.fold.delivered, info.fold.left) == (80, 80, 0)
     assert fleet[narrow].gauges()["folds"] == 0

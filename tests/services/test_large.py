@@ -9,11 +9,11 @@ import pytest
 from tests.router.fleet import Fleet, router_config
 from tests.services.service import Service, messages
 from weir.client.smp import Request
-from weir.store.bulk import bulk_queues
-from weir.store.embedded import Embedded
-from weir.store.records import Owner
-from weir.wire import commands as cmd
-from weir.wire.replies import ENDS, OK
+from weir.redis.embedded import Embedded
+from weir.router.store.bulk import bulk_queues
+from weir.router.store.records import Owner
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.replies import ENDS, OK
 
 LARGE, SMALL, WAITING = 100_000, 200, 150
 NOBODY = 1 << 40  # a connection that no client has
@@ -26,7 +26,7 @@ async def roomy(redis: Embedded, identity: Path, tmp_path: Path) -> AsyncIterato
     await fleet.add()
     await fleet.add()
     yield fleet
-    await fleet[0].store.ask(0, b"FLUSHDB")
+    await fleet[0].store.core.ask(0, b"FLUSHDB")
     await fleet.close()
 
 
@@ -36,14 +36,14 @@ async def fill(fleet: Fleet, service: Service, count: int) -> list[bytes]:
     service_id = session.service_id
     await session.close()
     store = fleet[0].store
-    taken = await store.takeover(service_id, NOBODY, 0)
+    taken = await store.services.takeover(service_id, NOBODY, 0)
     senders = []
     owner = Owner(NOBODY, taken.epoch)
-    async for rcv_id, snd_id in bulk_queues(store, count, day=0, owner=owner, service=service_id):
+    async for rcv_id, snd_id in bulk_queues(store.core, count, day=0, owner=owner, service=service_id):
         service.ids.add(rcv_id)
         if len(senders) < WAITING:
             senders.append(snd_id)
-    await store.release_service(service_id, NOBODY, taken.epoch)
+    await store.services.release_service(service_id, NOBODY, taken.epoch)
     return senders
 
 
@@ -55,7 +55,7 @@ async def calls_of_a_fold(fleet: Fleet, service: Service, senders: list[bytes]) 
     await sender.close()
     session = await service.connect(fleet)
     store, calls = fleet[0].store, Counter[str]()
-    real_call, real_body = store.call, store.body
+    real_call, real_body = store.core.call, store.messages.body
 
     def call(p: int, name: str, *rest: object) -> object:
         calls[name] += 1
@@ -66,8 +66,8 @@ async def calls_of_a_fold(fleet: Fleet, service: Service, senders: list[bytes]) 
         real_body(*args)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "call", call)
-        patch.setattr(store, "body", body)
+        patch.setattr(store.core, "call", call)
+        patch.setattr(store.messages, "body", body)
         given = messages(await session.resume())
     assert len(given) == len(senders)
     await session.close()

@@ -32,11 +32,11 @@ from weir.client.events import (
     Subscribed,
 )
 from weir.client.smp import Request, ServiceSub
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
 from weir.wire.address import SmpAddress
 from weir.wire.errors import Simple
-from weir.wire.replies import ALLS, ENDS, MSG, OK, SOKS
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.replies import ALLS, ENDS, MSG, OK, SOKS
 
 
 async def test_r_svc_02_totals_do_not_drift(fleet: Fleet) -> None:
@@ -63,7 +63,7 @@ async def test_r_svc_02_totals_do_not_drift(fleet: Fleet) -> None:
     await assert_exact(fleet[0], service_id, found)
     belongs = set()
     for queue in queues:
-        record = await fleet[0].store.get_rcv(queue.rcv_id)
+        record = await fleet[0].store.lookups.get_rcv(queue.rcv_id)
         assert record is not None
         if record.rcv_service == service_id:
             belongs.add(queue.rcv_id)
@@ -89,12 +89,12 @@ async def test_r_svc_03_a_displaced_fold_stops(fleet: Fleet) -> None:
     stop_reading(old)
     assert await subscribed == SOKS(*service.totals)
     client = next(iter(fleet[narrow].router.clients.values()))
-    await until(lambda: client.out.full)
+    await until(lambda: client.outgoing.full)
 
     new = await service.connect(fleet, 1)
     given = messages(await new.resume())
     assert set(given) == set(queues)
-    await until(lambda: not fleet[narrow].router.services.folds)
+    await until(lambda: not fleet[narrow].router.folds)
     read_again(old)
     while not isinstance(events[-1].reply, ENDS):
         events.append(await old.event())
@@ -127,14 +127,14 @@ async def test_r_svc_05_the_fold_blocks_nobody(fleet: Fleet) -> None:
     stop_reading(session)
     assert await subscribed == SOKS(*service.totals)
     client = next(iter(fleet[narrow].router.clients.values()))
-    await until(lambda: client.out.full)
+    await until(lambda: client.outgoing.full)
     plain = await fleet.client(narrow)
     queue = await plain.new(secure=True)
     for n in range(20):
         assert await sender.send(queue, b"%d" % n) == OK()
         assert await plain.text(queue) == b"%d" % n
     assert fleet[narrow].gauges()["folds"] == 1
-    assert client.out.pending_bytes < 256 << 10
+    assert client.outgoing.pending_bytes < 256 << 10
     read_again(session)
     # Commands of the service itself, between the messages of its fold.
     events, pings = [first], 0
@@ -215,7 +215,7 @@ class Watched:
 
 @pytest.mark.parametrize("why", ["forgotten", "another certificate", "queues lost"])
 async def test_r_svc_08_an_unavailable_service_is_subscribed_queue_by_queue(fleet: Fleet, why: str) -> None:
-    """One agent, one path: whatever became of the service, its queues are subscribed, and nothing stays pending."""
+    """Whatever the reason is, the agent subscribes to the service's queues one by one, and none stays pending."""
     service = Service()
     session = await service.connect(fleet)
     queues = {queue.rcv_id: queue for queue in await make_queues(session, 5)}
@@ -224,7 +224,7 @@ async def test_r_svc_08_an_unavailable_service_is_subscribed_queue_by_queue(flee
     credentials = service.credentials
     store = fleet[0].store
     if why == "forgotten":
-        assert await store.forget(expected.service_id) == 5
+        assert await store.registry.forget(expected.service_id) == 5
     elif why == "another certificate":
         credentials = Service().credentials
     else:
@@ -285,9 +285,9 @@ async def test_r_svc_09_deferred_delivery_finds_the_service(fleet: Fleet) -> Non
     client = next(client for client in fleet[narrow].router.clients.values() if client.service is not None)
     for queue in queues[:-1]:
         assert await sender.send(queue, b"fills") == OK()
-    await until(lambda: client.out.full)
+    await until(lambda: client.outgoing.full)
     assert await sender.send(last, b"deferred") == OK()
-    await until(lambda: last.rcv_id in client.out.waiting)
+    await until(lambda: last.rcv_id in client.outgoing.waiting)
     read_again(session)
     given: dict[bytes, MSG] = {}
     while last.rcv_id not in given:

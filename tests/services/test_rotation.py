@@ -21,14 +21,14 @@ from tests.services.service import (
     under,
 )
 from weir.crypto.certificates import make_ca
-from weir.store.records import StoreError
+from weir.redis.errors import StoreError
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
-from weir.wire.commands import ServiceRole
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import HandshakeError
-from weir.wire.replies import ALLS, ENDS, OK, SOKS
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.replies import ALLS, ENDS, OK, SOKS
 
 
 async def weir(fleet: Fleet, *words: str) -> tuple[int, str]:
@@ -166,7 +166,7 @@ async def test_r_svc_04_rotation_is_constant_work(fleet: Fleet) -> None:
     for count in (1, 60):
         service, service_id, _ = await with_queues(fleet, count)
         store = fleet[0].store
-        real, seen = store.call, [0]
+        real, seen = store.core.call, [0]
 
         def call(*args: Any, real: Any = real, seen: list[int] = seen) -> Any:
             seen[0] += args[1] in ("rotate",)
@@ -174,8 +174,8 @@ async def test_r_svc_04_rotation_is_constant_work(fleet: Fleet) -> None:
             return real(*args)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store, "call", call)
-            assert await store.rotate(service.credentials.cert_hash, os.urandom(32), 0) == service_id
+            patch.setattr(store.core, "call", call)
+            assert await store.registry.rotate(service.credentials.cert_hash, os.urandom(32), 0) == service_id
         calls.append(seen[0])
     assert calls == [1, 1]
 
@@ -214,7 +214,7 @@ async def test_rotations_that_are_refused(fleet: Fleet) -> None:
 
 
 async def test_rotate_to_a_certificate_that_has_connected_already(fleet: Fleet) -> None:
-    """It made a service of its own, without queues: that one gives way."""
+    """The new certificate has made a service without queues: that service is deleted."""
     service, service_id, _ = await with_queues(fleet, 2)
     fresh = Service()
     early = await fresh.connect(fleet)
@@ -227,16 +227,16 @@ async def test_rotate_to_a_certificate_that_has_connected_already(fleet: Fleet) 
     session = await service.connect(fleet, 1)
     assert session.service_id == service_id
     assert await session.resume() == []
-    assert await fleet[0].store.get_service(early.service_id) is None
+    assert await fleet[0].store.registry.get_service(early.service_id) is None
 
 
 async def test_rotate_back(fleet: Fleet) -> None:
     service, service_id, _ = await with_queues(fleet, 2)
     old, new = service.credentials, self_signed()
     store = fleet[0].store
-    assert await store.rotate(old.cert_hash, new.cert_hash, 0) == service_id
+    assert await store.registry.rotate(old.cert_hash, new.cert_hash, 0) == service_id
     await refused(fleet, old, 0)
-    assert await store.rotate(new.cert_hash, old.cert_hash, 0) == service_id
+    assert await store.registry.rotate(new.cert_hash, old.cert_hash, 0) == service_id
     await refused(fleet, new, 1)
     assert (await service.connect(fleet)).service_id == service_id
 
@@ -245,14 +245,14 @@ async def test_a_role_does_not_rotate(fleet: Fleet) -> None:
     """The new certificate continues a messaging service as a messaging service only."""
     service, service_id, _ = await with_queues(fleet, 1)
     new = self_signed()
-    await fleet[0].store.rotate(service.credentials.cert_hash, new.cert_hash, 0)
+    await fleet[0].store.registry.rotate(service.credentials.cert_hash, new.cert_hash, 0)
     await refused(fleet, ServiceCredentials(ServiceRole.NOTIFIER, new.chain, new.key), 0)
     service.credentials = new
     assert (await service.connect(fleet)).service_id == service_id
 
 
 async def test_forget(fleet: Fleet) -> None:
-    """Its owner hears ENDS, its queues belong to nobody, its certificate starts anew."""
+    """The owner gets ENDS, the queues are free, and the certificate may start a new service."""
     service, service_id, queues = await with_queues(fleet, 10)
     session = await service.connect(fleet)
     assert await session.resume() == []
@@ -271,7 +271,7 @@ async def test_forget(fleet: Fleet) -> None:
     service.ids.clear()
     assert await anew.resume() == []
     with pytest.raises(StoreError):
-        await fleet[0].store.rotate(os.urandom(32), os.urandom(32), 0)
+        await fleet[0].store.registry.rotate(os.urandom(32), os.urandom(32), 0)
 
 
 async def test_list_show_drift(fleet: Fleet) -> None:

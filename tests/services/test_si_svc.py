@@ -20,12 +20,12 @@ from tests.transport.peer import RawPeer, raw_peer
 from weir.crypto.keys import KeyPair, generate
 from weir.crypto.session_key import sign_session_key
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
-from weir.wire.commands import ServiceRole
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import CommandError, HandshakeError, Simple
-from weir.wire.handshake import (
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.handshake import (
     ClientHello,
     ClientService,
     ServiceAccepted,
@@ -33,7 +33,7 @@ from weir.wire.handshake import (
     decode_service_response,
     encode_client_hello,
 )
-from weir.wire.replies import ALLS, ENDS, IDS, MSG, OK, SOK, SOKS, CertChainKey
+from weir.wire.smp.replies import ALLS, ENDS, IDS, MSG, OK, SOK, SOKS, CertChainKey
 
 
 async def hello(fleet: Fleet, in_tls: ServiceCredentials, offered: ServiceCredentials, signer: KeyPair) -> object:
@@ -42,7 +42,7 @@ async def hello(fleet: Fleet, in_tls: ServiceCredentials, offered: ServiceCreden
     await peer.hear()
     signed = sign_session_key(signer, generate("ed25519").spki)
     service = ClientService(offered.role, CertChainKey(offered.chain, signed))
-    fingerprint = fleet[0]._identity.fingerprint
+    fingerprint = fleet[0].identity.fingerprint
     peer.say(encode_client_hello(ClientHello(19, fingerprint, generate("x25519").public, False, service)))
     content = await peer.hear()
     peer.close()
@@ -54,8 +54,8 @@ async def test_si_svc_01_certificate_must_match_tls(fleet: Fleet) -> None:
     """A service cannot show one certificate in TLS and claim another, even one whose key it holds."""
     shown, claimed = self_signed(), self_signed()
     assert await hello(fleet, shown, claimed, claimed.key) == ServiceRefused(HandshakeError.BAD_AUTH)
-    assert await fleet[0].store.find_service(claimed.cert_hash) is None
-    assert await fleet[0].store.find_service(shown.cert_hash) is None
+    assert await fleet[0].store.registry.find_service(claimed.cert_hash) is None
+    assert await fleet[0].store.registry.find_service(shown.cert_hash) is None
     accepted = await hello(fleet, shown, shown, shown.key)
     assert isinstance(accepted, ServiceAccepted)
 
@@ -63,7 +63,7 @@ async def test_si_svc_01_certificate_must_match_tls(fleet: Fleet) -> None:
 async def test_si_svc_02_session_key_must_be_signed_by_the_certificate(fleet: Fleet) -> None:
     own, other = self_signed(), self_signed()
     assert await hello(fleet, own, own, other.key) == ServiceRefused(HandshakeError.BAD_AUTH)
-    assert await fleet[0].store.find_service(own.cert_hash) is None
+    assert await fleet[0].store.registry.find_service(own.cert_hash) is None
 
 
 async def test_si_svc_03_only_new_sub_and_nsub_carry_a_service_signature(fleet: Fleet) -> None:
@@ -150,7 +150,7 @@ async def test_si_svc_05_role_mismatch(fleet: Fleet) -> None:
         with pytest.raises(ConnectError) as refused:
             await fleet.client(edge, service=other_role)
         assert refused.value.error is HandshakeError.BAD_SERVICE
-    info = await fleet[1].store.get_service(session.service_id)
+    info = await fleet[1].store.registry.get_service(session.service_id)
     assert info is not None and info.role is ServiceRole.MESSAGING
     notifier = await Service.notifier().connect(fleet, 1)
     plain = await fleet.client(1)

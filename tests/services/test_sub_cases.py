@@ -18,10 +18,10 @@ from tests.services.service import (
     text,
 )
 from weir.client.smp import Request
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
 from weir.wire.errors import CommandError, Simple
-from weir.wire.replies import ALLS, END, ENDS, MSG, NMSG, OK, SOK, SOKS
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.replies import ALLS, END, ENDS, MSG, NMSG, OK, SOK, SOKS
 
 EDGES = pytest.mark.parametrize("edge", [0, 1], ids=["same edge", "across edges"])
 
@@ -351,7 +351,7 @@ async def test_random_moves_keep_every_total_exact(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("kind", ["SUBS", "SUB"])
 async def test_ends_carries_the_displaced_client_s_own_totals(fleet: Fleet, kind: str) -> None:
-    """What that connection was told of: all queues after SUBS, else those it subscribed itself."""
+    """The totals are those that the client knows: all queues after SUBS, else the queues that it subscribed itself."""
     service = Service()
     maker = await service.connect(fleet, 1)
     queues = await make_queues(maker, 5)

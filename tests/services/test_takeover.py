@@ -10,14 +10,14 @@ import pytest
 
 from tests.router.fleet import Fleet, err
 from tests.services.service import Service, make_queues, messages, owners
-from weir.store import keys
-from weir.store.embedded import Embedded
-from weir.store.records import EndsEvent, Takeover
-from weir.store.store import Store, StoreConfig
+from weir.redis.embedded import Embedded
+from weir.router.store import keys
+from weir.router.store.records import EndsEvent, Takeover
+from weir.router.store.store import Store, StoreConfig
 from weir.wire.errors import Simple
-from weir.wire.replies import ALLS, ENDS, MSG, OK, SOKS
+from weir.wire.smp.replies import ALLS, ENDS, MSG, OK, SOKS
 
-INTERLEAVINGS = 1000
+INTERLEAVINGS = (250, pytest.param(1000, marks=pytest.mark.all("more of the same")))
 
 
 class Shuffle:
@@ -28,12 +28,12 @@ class Shuffle:
         self.held: list[tuple[int, bytes, asyncio.Future[Any]]] = []
         self.stores = list(stores)
         for store in self.stores:
-            store.call = self._held_call(store)  # type: ignore[method-assign]
+            store.core.call = self._held_call(store)  # type: ignore[method-assign]
 
     def _held_call(self, store: Store) -> Any:
         def call(p: int, name: str, script_keys: list[bytes], args: list[bytes | int]) -> "asyncio.Future[Any]":
             future = asyncio.get_running_loop().create_future()
-            self.held.append((p, store.script_wire(name, script_keys, args), future))
+            self.held.append((p, store.core.script_wire(name, script_keys, args), future))
             return future
 
         return call
@@ -48,7 +48,7 @@ class Shuffle:
             self.rng.shuffle(self.held)
             count = self.rng.choice((1, 1, 3, 20, len(self.held)))
             through, self.held = self.held[:count], self.held[count:]
-            answers = await asyncio.gather(*(lane.muxes[p].ask(wire, script=True) for p, wire, _ in through))
+            answers = await asyncio.gather(*(lane.core.muxes[p].ask(wire, script=True) for p, wire, _ in through))
             for (_, _, future), answer in zip(through, answers, strict=True):
                 future.set_result(answer)
         return [await task for task in tasks]
@@ -66,12 +66,13 @@ async def stores(redis: Embedded) -> AsyncIterator[list[Store]]:
 
 
 async def owner_in(store: Store, service_id: bytes) -> set[bytes | None]:
-    asked = (store.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
+    asked = (store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
     return set(await asyncio.gather(*asked))
 
 
 @pytest.mark.timeout(120)
-async def test_a_thousand_interleavings(stores: list[Store]) -> None:
+@pytest.mark.parametrize("interleavings", INTERLEAVINGS)
+async def test_interleavings(stores: list[Store], interleavings: int) -> None:
     """Two connections (of two edges, or of one), with or without an owner before them, take a service over at once."""
     rng = random.Random(64)
     ended: dict[tuple[bytes, int, int], int] = {}
@@ -88,26 +89,26 @@ async def test_a_thousand_interleavings(stores: list[Store]) -> None:
 
     for edge, store in enumerate(stores):
         store.on_event = hears(edge)
-    plain = [store.call for store in stores]
+    plain = [store.core.call for store in stores]
     shuffle = Shuffle(stores, rng)
     winners = []
-    for n in range(INTERLEAVINGS):
+    for n in range(interleavings):
         service_id = os.urandom(24)
         contenders = rng.choice(([(0, 1), (1, 1)], [(0, 1), (0, 2)], [(0, 1), (1, 1), (1, 2)]))
         if rng.random() < 0.3:
             before = (rng.randrange(2), 3)
-            held_call, stores[before[0]].call = stores[before[0]].call, plain[before[0]]  # type: ignore[method-assign]
-            await stores[before[0]].takeover(service_id, before[1], n)
-            stores[before[0]].call = held_call  # type: ignore[method-assign]
+            held_call, stores[before[0]].core.call = stores[before[0]].core.call, plain[before[0]]  # type: ignore[method-assign]
+            await stores[before[0]].services.takeover(service_id, before[1], n)
+            stores[before[0]].core.call = held_call  # type: ignore[method-assign]
             everybody = [before, *contenders]
         else:
             everybody = contenders
         results: list[Takeover] = await shuffle.run(
-            [stores[edge].takeover(service_id, conn, n) for edge, conn in contenders]
+            [stores[edge].services.takeover(service_id, conn, n) for edge, conn in contenders]
         )
         (token,) = await owner_in(stores[0], service_id)
         epoch, winner = max((result.epoch, at) for result, at in zip(results, contenders, strict=True))
-        assert token == stores[winner[0]].token(winner[1], epoch), "the last to claim has all of it"
+        assert token == stores[winner[0]].core.token(winner[1], epoch), "the last to claim has all of it"
         losers = [(service_id, *at) for at in everybody if at != winner]
         async with asyncio.timeout(5):
             while not all(loser in ended for loser in losers):
@@ -117,7 +118,7 @@ async def test_a_thousand_interleavings(stores: list[Store]) -> None:
         winners.append(winner)
     await asyncio.sleep(0.1)
     for store, call in zip(stores, plain, strict=True):
-        store.call = call  # type: ignore[method-assign]
+        store.core.call = call  # type: ignore[method-assign]
     assert set(ended.values()) == {1}, "exactly one ENDS each"
     assert len({winner[0] for winner in winners}) == 2 and len({winner[1] for winner in winners}) == 2
 
@@ -185,7 +186,7 @@ async def test_ownership_goes_back_and_forth(fleet: Fleet) -> None:
 
 
 async def test_a_client_that_leaves_while_it_takes_over(fleet: Fleet) -> None:
-    """Nobody owns the service then, and the next one gets everything."""
+    """The service has no owner then, and the next client gets all its messages."""
     service = Service()
     session = await service.connect(fleet)
     queue = await session.create()

@@ -25,25 +25,26 @@ from tests.services.service import (
     until,
 )
 from weir.client.smp import Request
+from weir.router.delivery.ownership import reassert_service
 from weir.router.edge import Edge
-from weir.store.records import Takeover
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
+from weir.router.store.records import Takeover
 from weir.wire.errors import Simple
-from weir.wire.replies import ALLS, DELD, END, ENDS, MSG, NMSG, OK, SOKS
-from weir.wire.transmission import ServerTransmission
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.replies import ALLS, DELD, END, ENDS, MSG, NMSG, OK, SOKS
+from weir.wire.smp.transmission import ServerTransmission
 
 
 def after_takeover(monkeypatch: pytest.MonkeyPatch, edge: Edge, action: Callable[[], Awaitable[object]]) -> None:
     """Runs something when all of Redis has a new owner for a service and the edge does not know it yet."""
-    take = edge.store.takeover
+    take = edge.store.services.takeover
 
     async def takeover(service_id: bytes, conn: int, day: int) -> Takeover:
         result = await take(service_id, conn, day)
         await action()
         return result
 
-    monkeypatch.setattr(edge.store, "takeover", takeover)
+    monkeypatch.setattr(edge.store.services, "takeover", takeover)
 
 
 async def later(delay: float, action: Awaitable[object]) -> object:
@@ -141,7 +142,7 @@ async def test_tg_svc_02_queues_deleted_during_the_fold(fleet: Fleet) -> None:
     stop_reading(session)
     assert await subscribed == SOKS(*service.totals)
     client = next(iter(fleet[narrow].router.clients.values()))
-    await until(lambda: client.out.full)
+    await until(lambda: client.outgoing.full)
     deleted = random.Random(2).sample(queues, 60)
     replies = await plain.smp.send_many([Request(cmd.DEL(), q.rcv_id, q.rcv_key) for q in deleted])
     assert replies == [OK()] * 60
@@ -222,8 +223,8 @@ async def test_subs_during_the_fold_that_follows_an_outage(fleet: Fleet) -> None
     service, waiting = await waiting_in_the_first_partitions(fleet)
     session = await service.connect(fleet)
     await session.create()  # owns the service, has not asked for its messages
-    client = next(client for client in fleet[0].router.clients.values() if client.epoch is not None)
-    catching_up = asyncio.create_task(fleet[0].router.services.reassert(client))
+    client = next(client for client in fleet[0].router.clients.values() if client.subscriptions.epoch is not None)
+    catching_up = asyncio.create_task(reassert_service(client))
     assert await session.subs() == SOKS(*service.totals)
     await catching_up
     assert set(messages(await session.fold())) == waiting
@@ -236,7 +237,7 @@ async def waiting_in_the_first_partitions(fleet: Fleet) -> tuple[Service, set[by
     service = Service()
     session = await service.connect(fleet)
     queues = await make_queues(session, 200)
-    client = next(client for client in fleet[0].router.clients.values() if client.epoch is not None)
+    client = next(client for client in fleet[0].router.clients.values() if client.subscriptions.epoch is not None)
     await session.close()
     await until(lambda: client.id not in fleet[0].router.clients)
     sender = await fleet.client(1)
@@ -492,8 +493,8 @@ async def test_tg_svc_16_deferred_delivery_to_a_service(fleet: Fleet, edge: int)
     for n in range(2):
         replies = await sender.smp.send_many([Request(cmd.SEND(False, b"%d" % n), q.snd_id) for q in queues.values()])
         assert replies == [OK()] * len(queues)
-    await until(lambda: client.out.full and bool(client.out.waiting))
-    assert client.out.pending_bytes < 256 << 10, "bodies wait in Redis, not in the edge"
+    await until(lambda: client.outgoing.full and bool(client.outgoing.waiting))
+    assert client.outgoing.pending_bytes < 256 << 10, "bodies wait in Redis, not in the edge"
     read_again(session)
     got: dict[bytes, list[bytes]] = {}
     for _ in queues:
@@ -518,12 +519,12 @@ async def test_tg_svc_16_deferred_message_of_a_service_that_was_taken_over(fleet
     client = next(client for client in fleet[narrow].router.clients.values() if client.service is not None)
     replies = await sender.smp.send_many([Request(cmd.SEND(False, b"m"), q.snd_id) for q in queues.values()])
     assert replies == [OK()] * len(queues)
-    await until(lambda: bool(client.out.waiting))
+    await until(lambda: bool(client.outgoing.waiting))
     second = await service.connect(fleet, 1)
     given = messages(await second.resume())
     assert set(given) == set(queues)
-    await until(lambda: client.epoch is None)
-    assert not client.out.waiting
+    await until(lambda: client.subscriptions.epoch is None)
+    assert not client.outgoing.waiting
     read_again(first)
     events = []
     while not events or not isinstance(events[-1].reply, ENDS):
@@ -548,7 +549,7 @@ async def test_subs_that_loses_the_service_meanwhile_takes_it_back(
     queue = await session.create()
     rival = await service.connect(fleet, 1)
     store = fleet[0].store
-    totals = store.service_totals
+    totals = store.services.service_totals
 
     async def overtaken(service_id: bytes) -> object:
         monkeypatch.undo()
@@ -557,7 +558,7 @@ async def test_subs_that_loses_the_service_meanwhile_takes_it_back(
         await until(lambda: not session.smp.events.empty())
         return result
 
-    monkeypatch.setattr(store, "service_totals", overtaken)
+    monkeypatch.setattr(store.services, "service_totals", overtaken)
     assert await session.subs() == SOKS(*service.totals)
     assert (await session.event()).reply == ENDS(*service.totals)
     assert (await session.event()).reply == ALLS()

@@ -4,11 +4,11 @@ import pytest
 
 from tests.router.fleet import Fleet
 from tests.services.service import Service, Session, add_notifier, assert_exact, drift_of, fleet_stats, messages
-from weir.wire import commands as cmd
-from weir.wire import ids_hash
-from weir.wire.commands import ServiceRole
-from weir.wire.replies import ENDS, NMSG, OK, SOK, SOKS
-from weir.wire.smp import encode_command, encode_reply
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
+from weir.wire.smp.codec import encode_command, encode_reply
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.replies import ENDS, NMSG, OK, SOK, SOKS
 from weir.wire.versions import VersionRange
 
 VERSIONS = pytest.mark.parametrize("version", [16, 17, 18, 19])
@@ -50,7 +50,7 @@ async def test_notifier_service(fleet: Fleet, version: int) -> None:
 @VERSIONS
 async def test_messaging_service(fleet: Fleet, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our client offers this role from 19 on; another one may from 16 on, and is served."""
-    monkeypatch.setattr("weir.transport.handshake.RCV_SERVICE", 16)
+    monkeypatch.setattr("weir.transport.smp_handshake.RCV_SERVICE", 16)
     service = Service()
     versions = VersionRange(6, version)
     session: Session = await service.connect(fleet, versions=versions)

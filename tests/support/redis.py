@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import redis
 
-from weir.store.embedded import Embedded, binary, free_port, start_embedded
+from tests.support.ports import free_port
+from weir.redis.embedded import Embedded, binary, start_embedded
 
 _CACHE = Path.home() / ".cache" / "weir" / "servers"  # scripts/servers.sh fills it
 _SAYS = re.compile(rb"(Redis|Valkey) server v=((\d+)\.\S+)")
@@ -64,7 +65,16 @@ def _servers() -> dict[str, Path | None]:
 SERVERS = _servers()
 DEBIAN = SERVERS["redis7"] or SERVERS["redis8"]  # built with TLS, and it can be a Sentinel
 CLUSTERS = {"cluster": "valkey", "cluster6": "redis6", "cluster8": "redis8"}
-KINDS = [*SERVERS, *CLUSTERS]
+# The newest server alone and the oldest as a cluster differ most: in their commands, and in how Weir speaks to them.
+_ALWAYS = {"valkey", "redis6", "cluster6"}
+
+
+def kinds(names: Iterable[str], always: Collection[str] = _ALWAYS) -> list[Any]:
+    """Parameters for a test: make test runs it on some kinds of Redis, make test-all on every one."""
+    return [n if n in always else pytest.param(n, marks=pytest.mark.all("another kind of Redis")) for n in names]
+
+
+KINDS = kinds([*SERVERS, *CLUSTERS], {"valkey", "cluster6"})
 
 
 @dataclass
@@ -142,14 +152,7 @@ def join_cluster(cluster: RedisServer, server: Path) -> Embedded:
 
 def _cluster_node(server: Path) -> Embedded:
     options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
-    return start_server(server, port=_cluster_port(), options=options)
-
-
-def _cluster_port() -> int:
-    """A cluster's bus listens 10,000 above."""
-    while (port := free_port()) > 55000:
-        pass
-    return port
+    return start_server(server, port=free_port(), options=options)
 
 
 def _cluster_info(client: "redis.Redis") -> dict[str, str]:

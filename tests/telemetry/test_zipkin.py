@@ -7,13 +7,13 @@ from aiohttp import web
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from weir.telemetry.tracing import Tracer
+from weir.telemetry.otel import OtelTracer
 from weir.telemetry.zipkin import ZipkinExporter, zipkin_span
 
 
 def finished() -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
-    tracer = Tracer(exporter, ratio=1, instance="one", batch=False)
+    tracer = OtelTracer(exporter, ratio=1, instance="one", batch=False)
     send = tracer.start("SEND")
     root = tracer.start("SUBS", links=[send.context()])
     child = tracer.start("takeover", root)

@@ -1,9 +1,10 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tests.transport.peer import Router, start_router
+from tests.transport.peer import NTF_DIALECT, SMP_DIALECT, Dialect, Router, start_router
 from weir.crypto.identity import init_identity
 
 
@@ -35,6 +36,18 @@ async def start(identity: Path) -> AsyncIterator[Callable[..., Awaitable[Router]
         await router.listener.close()
 
 
+@pytest.fixture(params=[SMP_DIALECT, NTF_DIALECT], ids=["smp", "ntf"])
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    """For what both protocols do alike."""
+    return cast(Dialect, request.param)
+
+
 @pytest.fixture
 async def router(start: Callable[..., Awaitable[Router]]) -> Router:
     return await start()
+
+
+@pytest.fixture
+async def either(start: Callable[..., Awaitable[Router]], dialect: Dialect) -> Router:
+    """A router of SMP, then one of NTF."""
+    return await start(dialect=dialect)

@@ -3,25 +3,106 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from weir.crypto.block import pad_block
 from weir.crypto.boxes import unpad
+from weir.crypto.keys import generate
 from weir.crypto.pem import key_to_pem
+from weir.transport.client import ClientConnection
 from weir.transport.connection import Connection
-from weir.transport.handshake import ServiceCredentials
-from weir.transport.identity import ServerIdentity
+from weir.transport.ntf import NTF
+from weir.transport.ntf import connect as connect_ntf
+from weir.transport.protocol import Protocol
 from weir.transport.server import Listener, TransportConfig, bind, serve
+from weir.transport.smp import SMP, ServiceCredentials, ServiceOffer
+from weir.transport.smp import connect as connect_smp
 from weir.transport.stream import TlsStream
 from weir.transport.tls import client_context, session_id
+from weir.wire import frame
 from weir.wire.address import SmpAddress
-from weir.wire.commands import PING, ServiceRole
 from weir.wire.errors import HandshakeError
-from weir.wire.replies import ERR, OK, PONG
-from weir.wire.smp import encode_reply
-from weir.wire.transmission import TransmissionError, decode_block, encode_server, pack_forward
+from weir.wire.frame import Framing
+from weir.wire.ntf import codec as ntf_codec
+from weir.wire.ntf import handshake as ntf_handshake
+from weir.wire.ntf import transmission as ntf_transmission
+from weir.wire.ntf import types as ntf
+from weir.wire.smp import codec as smp_codec
+from weir.wire.smp import commands as cmd
+from weir.wire.smp import handshake as smp_handshake
+from weir.wire.smp import transmission as smp_transmission
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.replies import ERR, OK, PONG
+from weir.wire.versions import NTF_LEGACY_RANGE, SMP_LEGACY_RANGE, VersionRange
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a transcript needs of one protocol."""
+
+    protocol: Protocol[Any]
+    legacy: VersionRange
+    connect: Callable[..., Awaitable[ClientConnection]]
+    decode_server_hello: Callable[[bytes], Any]
+    client_hello: Callable[..., bytes]
+    """(version, expected fingerprint) → the client's hello"""
+    answer: Callable[[Any, bytes], list[bytes]]
+    """PONG for PING, OK for any other command, ERR for what cannot be understood: a block's content → answers"""
+
+    @property
+    def versions(self) -> VersionRange:
+        return self.protocol.versions
+
+    @property
+    def block_size(self) -> int:
+        return self.protocol.block_size
+
+    def ping(self, session: Framing) -> bytes:
+        """The content of a block with one PING."""
+        _, sent = frame.for_auth(session, b"c" * 24, b"", b"PING")
+        encoded = frame.encode_client(session, sent, b"", None)
+        return encoded[2:] if session.version == 1 else b"\x01" + encoded
+
+
+def _answer_smp(session: Any, content: bytes) -> list[bytes]:
+    replies = []
+    for one in smp_transmission.decode_block(session, content):
+        if isinstance(one, smp_transmission.TransmissionError):
+            reply, entity = ERR(one.error), one.entity_id
+        else:
+            reply, entity = (PONG(), b"") if isinstance(one.command, cmd.PING) else (OK(), one.entity_id)
+        encoded = smp_codec.encode_reply(session.version, reply)
+        replies.append(smp_transmission.encode_server(session, one.corr_id, entity, encoded))
+    return smp_transmission.pack_forward(replies)
+
+
+def _answer_ntf(session: Any, content: bytes) -> list[bytes]:
+    replies = []
+    for one in ntf_transmission.decode_block(session, content):
+        if isinstance(one, ntf_transmission.TransmissionError):
+            reply, entity = ntf.ERR(one.error), one.entity_id
+        else:
+            reply, entity = (ntf.PONG(), b"") if isinstance(one.command, ntf.PING) else (ntf.OK(), one.entity_id)
+        encoded = ntf_codec.encode_reply(session.version, reply)
+        replies.append(ntf_transmission.encode_server(session, one.corr_id, entity, encoded))
+    return ntf_transmission.pack(session, replies)
+
+
+def _smp_hello(version: int, key_hash: bytes) -> bytes:
+    hello = smp_handshake.ClientHello(version, key_hash, generate("x25519").public)
+    return smp_handshake.encode_client_hello(hello)
+
+
+def _ntf_hello(version: int, key_hash: bytes) -> bytes:
+    return ntf_handshake.encode_client_hello(ntf_handshake.NtfClientHello(version, key_hash))
+
+
+SMP_DIALECT = Dialect(SMP, SMP_LEGACY_RANGE, connect_smp, smp_handshake.decode_server_hello, _smp_hello, _answer_smp)
+NTF_DIALECT = Dialect(NTF, NTF_LEGACY_RANGE, connect_ntf, ntf_handshake.decode_server_hello, _ntf_hello, _answer_ntf)
 
 
 class Heard(Enum):
@@ -30,12 +111,12 @@ class Heard(Enum):
 
 
 class RawPeer(TlsStream):
-    """TLS as a client, and nothing of SMP."""
+    """TLS as a client, and nothing of the protocol."""
 
     __slots__ = ("__dict__",)
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__()
+    def __init__(self, context: ssl.SSLContext, block_size: int = 16384) -> None:
+        super().__init__(block_size)
         self.context = context
         self.heard: asyncio.Queue[bytes | Heard] = asyncio.Queue()
         self.established = asyncio.Event()
@@ -72,7 +153,7 @@ class RawPeer(TlsStream):
         self._send_blocks([data])
 
     def say(self, content: bytes) -> None:
-        self.say_raw(pad_block(content))
+        self.say_raw(pad_block(content, self._block_size))
 
     async def hear_raw(self) -> bytes | Heard:
         return await self.heard.get()
@@ -83,23 +164,28 @@ class RawPeer(TlsStream):
 
 
 async def raw_peer(
-    port: int, *, alpn: str | None = "smp/1", tls12: bool = False, service: ServiceCredentials | None = None
+    port: int,
+    *,
+    alpn: str | None = "smp/1",
+    tls12: bool = False,
+    service: ServiceCredentials | None = None,
+    block_size: int = 16384,
 ) -> RawPeer:
     chain = () if service is None else service.chain
     key = b"" if service is None else key_to_pem(service.key)
     context = client_context(alpn, chain=chain, key_pem=key, tls12=tls12)
     loop = asyncio.get_running_loop()
-    _, peer = await loop.create_connection(lambda: RawPeer(context), "127.0.0.1", port)
+    _, peer = await loop.create_connection(lambda: RawPeer(context, block_size), "127.0.0.1", port)
     await peer.established.wait()
     return peer
 
 
 class Echo:
-    """PONG for PING, OK for any other command, ERR for what cannot be understood."""
+    """Answers every block as the router's dialect says."""
 
     def __init__(self, router: "Router", connection: Connection) -> None:
         self.router = router
-        self.connection = connection
+        self.connection: Any = connection
         self.closed = asyncio.Event()
         self.writable = 0
         self.contents: list[bytes] = []
@@ -112,15 +198,7 @@ class Echo:
 
     def on_block(self, content: bytes) -> None:
         self.contents.append(content)
-        session = self.connection.session
-        replies = []
-        for one in decode_block(session, content):
-            if isinstance(one, TransmissionError):
-                reply, entity = ERR(one.error), one.entity_id
-            else:
-                reply, entity = (PONG(), b"") if isinstance(one.command, PING) else (OK(), one.entity_id)
-            replies.append(encode_server(session, one.corr_id, entity, encode_reply(session.version, reply)))
-        self.connection.send_contents(pack_forward(replies))
+        self.connection.send_contents(self.router.dialect.answer(self.connection.session, content))
 
     def on_writable(self) -> None:
         self.writable += 1
@@ -136,7 +214,8 @@ SERVICE_ID = b"service-id-of-24-bytes.."
 class Router:
     """A listener with Echo behind it."""
 
-    listener: Listener
+    dialect: Dialect
+    listener: Listener[Any]
     handlers: list[Echo]
     arrived: asyncio.Event
     services: list[tuple[ServiceRole, tuple[bytes, ...], bytes]]
@@ -148,22 +227,31 @@ class Router:
 
     @property
     def address(self) -> SmpAddress:
-        return SmpAddress(self.listener.identity.fingerprint, ("127.0.0.1",), self.port)
+        scheme = self.dialect.protocol.alpn.removesuffix("/1")
+        return SmpAddress(self.listener.identity.fingerprint, ("127.0.0.1",), self.port, scheme=scheme)
+
+    async def peer(self, alpn: str | None = "", **options: Any) -> RawPeer:
+        """A client of this router that only speaks TLS."""
+        protocol = self.dialect.protocol
+        alpn = protocol.alpn if alpn == "" else alpn
+        return await raw_peer(self.port, alpn=alpn, block_size=protocol.block_size, **options)
 
 
-async def start_router(identity: Path, sock: socket.socket | None = None, **limits: object) -> Router:
-    async def get_service(role: ServiceRole, chain: tuple[bytes, ...], fingerprint: bytes) -> bytes | HandshakeError:
-        router.services.append((role, chain, fingerprint))
+async def start_router(
+    identity: Path, sock: socket.socket | None = None, dialect: Dialect = SMP_DIALECT, **limits: object
+) -> Router:
+    async def service_id(offer: ServiceOffer) -> bytes | HandshakeError:
+        router.services.append((offer.role, offer.chain, offer.fingerprint))
         await asyncio.sleep(0)
         return router.service_answer
 
-    config = TransportConfig(**limits)  # type: ignore[arg-type]
-    listener = await serve(
-        config,
-        ServerIdentity(identity),
+    listener: Listener[Any] = await serve(
+        dialect.protocol,
+        TransportConfig(**limits),  # type: ignore[arg-type]
+        dialect.protocol.identity(identity),
         lambda connection: Echo(router, connection),
-        get_service,
+        service_id,
         socks=[sock or bind("127.0.0.1", 0)],
     )
-    router = Router(listener, [], asyncio.Event(), [])
+    router = Router(dialect, listener, [], asyncio.Event(), [])
     return router

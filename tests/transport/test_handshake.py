@@ -1,31 +1,38 @@
 """Handshakes as transcripts: what the client says, what the router answers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from tests.transport.peer import SERVICE_ID, Heard, Router, raw_peer
+from tests.transport.peer import NTF_DIALECT, SERVICE_ID, SMP_DIALECT, Dialect, Heard, Router, raw_peer
 from weir.client.smp import SmpClient
-from weir.crypto.certificates import make_ca, make_online, make_self_signed
-from weir.crypto.keys import KeyType, generate
-from weir.crypto.session_key import sign_session_key
+from weir.crypto.block import pad_block
+from weir.crypto.certificates import certificate_key, fingerprint, make_ca, make_online, make_self_signed
+from weir.crypto.keys import KeyType, dh, generate
+from weir.crypto.session_key import sign_session_key, verify_session_key
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import ServiceRole
+from weir.transport.handshake import Reply
+from weir.transport.ntf import NtfClientHandshake
+from weir.transport.smp import ServiceCredentials
+from weir.transport.tls import peer_chain
 from weir.wire.errors import HandshakeError, TransportError
-from weir.wire.handshake import (
+from weir.wire.ntf.handshake import NtfServerHello
+from weir.wire.ntf.handshake import encode_server_hello as encode_ntf_server_hello
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.handshake import (
     ClientHello,
     ClientService,
     ServiceAccepted,
     ServiceRefused,
-    decode_server_hello,
     encode_client_hello,
     encode_service_response,
 )
-from weir.wire.replies import CertChainKey
-from weir.wire.versions import SMP_LEGACY_RANGE, SMP_RANGE, VersionRange
+from weir.wire.smp.replies import CertChainKey
+from weir.wire.versions import SMP_RANGE, VersionRange
 
 Start = Callable[..., Awaitable[Router]]
 VERSIONS = range(SMP_RANGE.min, SMP_RANGE.max + 1)
@@ -108,47 +115,100 @@ async def test_proxy_to_an_old_relay_agrees_on_10(start: Start) -> None:
         await client.ping()
 
 
-async def test_first_block(router: Router) -> None:
-    """Range, session id, chain and signed key, padded with `#` to 16,384 bytes."""
-    peer = await raw_peer(router.port)
+async def test_first_block(either: Router) -> None:
+    """Range, session id, [chain] and signed key, padded with `#` to the size of a block."""
+    dialect = either.dialect
+    peer = await either.peer()
     block = await peer.hear_raw()
-    assert isinstance(block, bytes) and len(block) == 16384
+    assert isinstance(block, bytes) and len(block) == dialect.block_size
     size = int.from_bytes(block[:2], "big")
     assert set(block[2 + size :]) == {ord("#")}
-    hello = decode_server_hello(block[2 : 2 + size])
-    assert not isinstance(hello, HandshakeError)
-    assert hello.versions == SMP_RANGE
+    hello = dialect.decode_server_hello(block[2 : 2 + size])
+    assert hello.versions == dialect.versions
     assert hello.session_id == peer.session_id
-    assert hello.key is not None and hello.key.chain == router.listener.identity.online.chain
+    if dialect is SMP_DIALECT:
+        assert hello.key is not None and hello.key.chain == either.listener.identity.online.chain
+    else:
+        chain = peer_chain(peer._tls)  # type: ignore[arg-type]
+        key = verify_session_key(certificate_key(chain[0]), hello.signed_key)  # type: ignore[arg-type]
+        assert key is not None and key[0] == "x25519"
     peer.close()
 
 
-async def test_without_alpn_the_hello_is_legacy(router: Router) -> None:
-    peer = await raw_peer(router.port, alpn=None)
+async def test_client_certificate_is_asked_for_only_in_smp(either: Router) -> None:
+    own = credentials()
+    peer = await either.peer(service=own)
+    await peer.hear()
+    (connection,) = either.listener._half_open
+    assert connection._handshake_state.peer_chain == (own.chain if either.dialect is SMP_DIALECT else ())
+    peer.close()
+
+
+@pytest.mark.parametrize("tls12", [False, True], ids=["tls13", "tls12"])
+async def test_blocks_go_both_ways_at_every_version(either: Router, tls12: bool) -> None:
+    dialect = either.dialect
+    for version in range(dialect.versions.min, dialect.versions.max + 1):
+        offered = VersionRange(dialect.versions.min, version)
+        connection = await dialect.connect(either.address, versions=offered, tls12=tls12)
+        answers: asyncio.Queue[bytes] = asyncio.Queue()
+        connection.attach(Mock(on_block=answers.put_nowait))
+        for _ in range(3):
+            connection.send_contents([dialect.ping(connection.session)] * 4)
+        contents = [await answers.get() for _ in range(12)]
+        assert all(content.endswith(b"PONG") for content in contents)
+        server = either.handlers[-1].connection
+        assert server.session == connection.session and connection.session.version == version
+        assert connection.server_versions == dialect.versions
+        own = generate("x25519")
+        assert connection.server_key is not None
+        assert dh(connection.server_key, own.private) == dh(own.public, server.session_key)
+        connection.close()
+
+
+async def test_ntf_block_is_512_bytes_on_the_wire(start: Start) -> None:
+    """One block in clear, byte by byte: hello, PING and PONG are a transmission of their own at version 1."""
+    router = await start(dialect=NTF_DIALECT)
+    peer = await router.peer()
+    await peer.hear_raw()
+    peer.say(NTF_DIALECT.client_hello(1, router.listener.identity.fingerprint))
+    corr_id = bytes(range(24))
+    session_id = bytes((len(peer.session_id),)) + peer.session_id
+    peer.say_raw(pad_block(b"\0" + session_id + b"\x18" + corr_id + b"\0PING", 512))
+    block = await peer.hear_raw()
+    pong = b"\0" + session_id + b"\x18" + corr_id + b"\0PONG"
+    assert block == len(pong).to_bytes(2, "big") + pong + b"#" * (510 - len(pong))
+    peer.close()
+
+
+async def test_without_alpn_the_hello_is_legacy(either: Router) -> None:
+    dialect = either.dialect
+    peer = await either.peer(alpn=None)
     content = await peer.hear()
     assert isinstance(content, bytes) and len(content) == 37
-    hello = decode_server_hello(content)
-    assert not isinstance(hello, HandshakeError)
-    assert hello.versions == SMP_LEGACY_RANGE and hello.key is None
-    peer.say(encode_client_hello(ClientHello(6, router.listener.identity.fingerprint)))
-    await router.arrived.wait()
-    assert router.handlers[-1].connection.session.version == 6
+    hello = dialect.decode_server_hello(content)
+    assert hello.versions == dialect.legacy
+    assert (hello.key if dialect is SMP_DIALECT else hello.signed_key) is None
+    peer.say(dialect.client_hello(dialect.legacy.max, either.listener.identity.fingerprint))
+    await either.arrived.wait()
+    assert either.handlers[-1].connection.session.version == dialect.legacy.max
     peer.close()
 
 
-async def test_without_alpn_only_version_6_is_accepted(router: Router) -> None:
-    peer = await raw_peer(router.port, alpn=None)
+async def test_without_alpn_only_the_legacy_version_is_accepted(either: Router) -> None:
+    peer = await either.peer(alpn=None)
     await peer.hear()
-    peer.say(encode_client_hello(ClientHello(7, router.listener.identity.fingerprint)))
+    peer.say(either.dialect.client_hello(either.dialect.legacy.max + 1, either.listener.identity.fingerprint))
     assert await peer.hear() is Heard.CLOSED
 
 
-async def test_unknown_alpn_gets_alert_120(router: Router) -> None:
-    peer = await raw_peer(router.port, alpn="xftp/1")
+@pytest.mark.parametrize("alpn", ["xftp/1", "other"])
+async def test_unknown_alpn_gets_alert_120(either: Router, alpn: str) -> None:
+    others = {"smp/1": "ntf/1", "ntf/1": "smp/1"}
+    peer = await either.peer(alpn=others[either.dialect.protocol.alpn] if alpn == "other" else alpn)
     assert await peer.hear() is Heard.ALERT
     assert peer.last == bytes.fromhex("1503030002 02") + bytes([120])
     assert await peer.hear() is Heard.CLOSED
-    assert router.listener.stats.failed == 1
+    assert either.listener.stats.failed == 1
 
 
 def hello_of(router: Router, **changes: object) -> bytes:
@@ -157,22 +217,26 @@ def hello_of(router: Router, **changes: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"key_hash": bytes(32)},
-        {"key_hash": b""},
-        {"version": 5},
-        {"version": 20},
-        {"version": 65535},
-        {"key_hash": bytes(32), "version": 3},
-    ],
-    ids=str,
+    ("key_hash", "version"),
+    [(bytes(32), 0), (b"", 0), (None, -1), (None, 1), (None, 65535), (bytes(32), -1)],
+    ids=["identity", "empty", "below", "above", "highest", "both"],
 )
-async def test_wrong_identity_or_version_is_disconnected(router: Router, changes: dict[str, object]) -> None:
-    """The router says nothing: it closes, and no session comes to be."""
+async def test_wrong_identity_or_version_is_disconnected(either: Router, key_hash: bytes | None, version: int) -> None:
+    """`version` counts from the offered range: below its minimum, above its maximum. The router closes in silence."""
+    offered = either.dialect.versions
+    said = offered.max if version == 0 else offered.min - 1 if version < 0 else min(offered.max + version, 65535)
+    peer = await either.peer()
+    await peer.hear()
+    fingerprint = either.listener.identity.fingerprint if key_hash is None else key_hash
+    peer.say(either.dialect.client_hello(said, fingerprint))
+    assert await peer.hear() is Heard.CLOSED
+    assert either.handlers == [] and either.listener.stats.failed == 1
+
+
+async def test_a_version_far_below_is_disconnected(router: Router) -> None:
     peer = await raw_peer(router.port)
     await peer.hear()
-    peer.say(hello_of(router, **changes))
+    peer.say(hello_of(router, version=3, key_hash=bytes(32)))
     assert await peer.hear() is Heard.CLOSED
     assert router.handlers == [] and router.listener.stats.failed == 1
 
@@ -182,28 +246,30 @@ async def test_wrong_identity_or_version_is_disconnected(router: Router, changes
     [b"", b"\x00", b"\x00\x13", b"\x00\x13\x20short", bytes(16382), b"\xff" * 16382, b"GET / HTTP/1.1\r\n\r\n"],
     ids=lambda content: content[:12].hex() or "empty",
 )
-async def test_garbage_hello_is_disconnected(router: Router, content: bytes) -> None:
-    peer = await raw_peer(router.port)
+async def test_garbage_hello_is_disconnected(either: Router, content: bytes) -> None:
+    peer = await either.peer()
     await peer.hear()
-    peer.say(content)
+    peer.say(content[: either.dialect.block_size - 2])
     assert await peer.hear() is Heard.CLOSED
-    assert router.handlers == []
+    assert either.handlers == []
 
 
-async def test_hello_whose_length_is_beyond_the_block(router: Router) -> None:
-    peer = await raw_peer(router.port)
+async def test_hello_whose_length_is_beyond_the_block(either: Router) -> None:
+    peer = await either.peer()
     await peer.hear()
-    peer.say_raw(b"\xff\xff" + bytes(16382))
+    peer.say_raw(b"\xff\xff" + bytes(either.dialect.block_size - 2))
     assert await peer.hear() is Heard.CLOSED
-    assert router.handlers == []
+    assert either.handlers == []
 
 
-async def test_bytes_after_the_hello_are_ignored(router: Router) -> None:
-    peer = await raw_peer(router.port)
+async def test_bytes_after_the_hello_are_ignored(either: Router) -> None:
+    newest = either.dialect.versions.max
+    peer = await either.peer()
     await peer.hear()
-    peer.say(hello_of(router) + b"from a later version")
-    await router.arrived.wait()
-    assert router.handlers[-1].connection.session.version == 19
+    hello = either.dialect.client_hello(newest, either.listener.identity.fingerprint)
+    peer.say(hello + b"from a later version")
+    await either.arrived.wait()
+    assert either.handlers[-1].connection.session.version == newest
     peer.close()
 
 
@@ -218,19 +284,20 @@ async def test_hello_with_nothing_where_the_key_may_be(router: Router) -> None:
     peer.close()
 
 
-async def test_hello_in_pieces_and_garbage_behind_it(router: Router) -> None:
+async def test_hello_in_pieces_and_garbage_behind_it(either: Router) -> None:
     """TLS records need not be blocks; a block that cannot be opened is answered, not cut off."""
-    peer = await raw_peer(router.port)
+    size = either.dialect.block_size
+    peer = await either.peer()
     await peer.hear()
-    block = (lambda content: len(content).to_bytes(2, "big") + content + b"#" * (16382 - len(content)))(
-        hello_of(router)
+    block = pad_block(
+        either.dialect.client_hello(either.dialect.versions.max, either.listener.identity.fingerprint), size
     )
-    for at in range(0, 16384, 1000):
-        peer.say_raw(block[at : at + 1000])
-    peer.say_raw(bytes(16384))
+    for at in range(0, size, size // 16 + 1):
+        peer.say_raw(block[at : at + size // 16 + 1])
+    peer.say_raw(bytes(size))
     reply = await peer.hear_raw()
-    assert isinstance(reply, bytes) and len(reply) == 16384
-    assert router.handlers[-1].contents == [b""]
+    assert isinstance(reply, bytes) and len(reply) == size
+    assert either.handlers[-1].contents == [b""]
     peer.close()
 
 
@@ -331,18 +398,33 @@ async def test_service_blocks_that_come_before_its_id(router: Router) -> None:
 # The client's own checks
 
 
-async def test_client_refuses_another_identity(router: Router) -> None:
+async def test_client_refuses_another_identity(either: Router) -> None:
     with pytest.raises(ConnectError) as failure:
-        await SmpClient.connect(replace(router.address, fingerprint=bytes(32)))
+        await either.dialect.connect(replace(either.address, fingerprint=bytes(32)))
     assert failure.value.error is HandshakeError.IDENTITY
-    assert router.handlers == []
+    assert either.handlers == []
 
 
-async def test_client_refuses_other_versions(start: Start) -> None:
-    router = await start(versions=VersionRange(6, 8))
+async def test_client_refuses_other_versions(start: Start, dialect: Dialect) -> None:
+    offered = dialect.versions
+    router = await start(dialect=dialect, versions=VersionRange(offered.min, offered.max - 1))
     with pytest.raises(ConnectError) as failure:
-        await SmpClient.connect(router.address, versions=VersionRange(9, 19))
+        await dialect.connect(router.address, versions=VersionRange(offered.max, offered.max))
     assert failure.value.error is TransportError.VERSION
+
+
+async def test_ntf_client_refuses_a_key_that_another_certificate_has_signed() -> None:
+    """In NTF the session key's signer is the certificate that TLS was done with."""
+    ca = make_ca("ed25519", "router CA")
+    leaf, thief = make_online(ca, "router", "ed25519"), make_online(ca, "router", "ed25519")
+    handshake = NtfClientHandshake(fingerprint(ca.certificate), NTF_DIALECT.versions)
+    assert handshake.begin(b"s" * 32, (leaf.certificate, ca.certificate)) is None
+    signed = sign_session_key(thief.key, generate("x25519").spki)
+    hello = NtfServerHello(NTF_DIALECT.versions, b"s" * 32, signed)
+    assert handshake.receive(encode_ntf_server_hello(hello)) is HandshakeError.BAD_AUTH
+    signed = sign_session_key(leaf.key, generate("x25519").spki)
+    hello = NtfServerHello(NTF_DIALECT.versions, b"s" * 32, signed)
+    assert isinstance(handshake.receive(encode_ntf_server_hello(hello)), Reply)
 
 
 async def test_client_hears_why_its_service_is_refused(router: Router) -> None:

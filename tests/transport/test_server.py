@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.transport.peer import Heard, Router, raw_peer
-from weir.client.smp import Closed, SmpClient
+from weir.client.smp import ConnectionClosed, SmpClient
 from weir.crypto.certificates import fingerprint, make_self_signed
 from weir.crypto.identity import init_identity, renew_online
 from weir.crypto.keys import generate
 from weir.transport.client import ConnectError
 from weir.transport.connection import Connection
-from weir.transport.handshake import ServiceCredentials
 from weir.transport.handshakes import Handshakes
-from weir.wire.commands import PING, ServiceRole
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import BrokerErrorTag
-from weir.wire.handshake import ClientHello, encode_client_hello
-from weir.wire.replies import PONG
+from weir.wire.smp.commands import PING, ServiceRole
+from weir.wire.smp.handshake import ClientHello, encode_client_hello
+from weir.wire.smp.replies import PONG
 
 Start = Callable[..., Awaitable[Router]]
 
@@ -107,13 +107,30 @@ async def test_service_lookup_counts_as_handshake(start: Start) -> None:
         await asyncio.Event().wait()
         return b""
 
-    router.listener._get_service = never
+    router.listener._answer = never
     with pytest.raises(ConnectError) as failure:
         credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
         await SmpClient.connect(router.address, service=credentials)
     assert asked.is_set()
     assert failure.value.error is BrokerErrorTag.NETWORK
     assert router.listener.stats.timed_out == 1
+
+
+async def test_a_service_lookup_that_fails_ends_one_client_and_is_logged(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    router = await start()
+
+    async def fails(*_: object) -> bytes:
+        raise KeyError("an id of a client")
+
+    router.listener._answer = fails
+    with pytest.raises(ConnectError) as failure:
+        credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
+        await SmpClient.connect(router.address, service=credentials)
+    assert failure.value.error is BrokerErrorTag.NETWORK
+    assert router.listener.stats.failed == 1
+    assert "a handshake's question was not answered (KeyError)" in caplog.text and "an id" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -245,7 +262,7 @@ async def test_handler_hears_the_end_once(router: Router) -> None:
     await router.handlers[0].closed.wait()
     await until(lambda: not router.listener.connections)
     assert not client.connection.buffered
-    with pytest.raises(Closed):
+    with pytest.raises(ConnectionClosed):
         await client.send(PING())
 
 
@@ -256,7 +273,7 @@ async def test_commands_without_answer_end_with_the_connection(router: Router) -
     waiting = asyncio.ensure_future(client.send(PING()))
     await asyncio.sleep(0)
     router.handlers[0].connection.abort()
-    with pytest.raises(Closed):
+    with pytest.raises(ConnectionClosed):
         await waiting
 
 
@@ -296,7 +313,7 @@ async def test_close_ends_every_client(start: Start) -> None:
 async def test_nothing_of_a_closed_connection_is_kept(router: Router) -> None:
     def connections() -> list[object]:
         gc.collect()
-        return [one for one in gc.get_objects() if type(one).__name__ in ("Connection", "ClientConnection")]
+        return [one for one in gc.get_objects() if type(one).__name__ in ("SmpConnection", "SmpClientConnection")]
 
     before = connections()  # of other tests
     for _ in range(20):
@@ -345,6 +362,25 @@ async def test_certificate_of_another_key_or_identity_is_not_taken_up(start: Sta
     assert identity.online is before
     async with await SmpClient.connect(router.address) as client:
         await client.ping()
+
+
+async def test_a_certificate_that_stays_unusable_is_logged_once(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "identity"
+    init_identity(directory, "localhost", "ed25519")
+    router = await start(directory)
+    identity = router.listener.identity
+    for content in ("half", "written"):
+        (directory / "server.crt").write_text(content)
+        assert not identity.reload()
+    assert caplog.records == [], "files that change are still being written"
+    for _ in range(3):
+        assert not identity.reload()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("the new online certificate is not in use: ") and "server.crt" in line
+    renew_online(directory, "localhost", "ed25519")
+    assert identity.reload() and identity.problem is None
 
 
 async def test_days_to_expiry(start: Start, tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ class Wire(asyncio.Transport):
 class End(TlsStream):
     __slots__ = ("__dict__",)
 
-    def __init__(self, context: ssl.SSLContext, server: bool) -> None:
-        super().__init__()
+    def __init__(self, context: ssl.SSLContext, server: bool, block_size: int = BLOCK) -> None:
+        super().__init__(block_size)
         self.context, self.server = context, server
         self.blocks: list[bytes] = []
         self.failure: ssl.SSLError | None = None
@@ -81,8 +81,8 @@ class End(TlsStream):
         self.failure = error
 
 
-def session() -> tuple[End, End]:
-    client, server = End(CLIENT, False), End(SERVER, True)
+def session(block_size: int = BLOCK) -> tuple[End, End]:
+    client, server = End(CLIENT, False, block_size), End(SERVER, True, block_size)
     client._start()
     for _ in range(3):
         server.data_received(client.wire.take())
@@ -136,6 +136,17 @@ def test_records_need_not_be_blocks(size: int) -> None:
     client._send_blocks([data[at : at + size] for at in range(0, len(data), size)] if size > 1 else [data])
     server.data_received(client.wire.take())
     assert server.blocks == sent
+
+
+@pytest.mark.parametrize("size", [1, 511, 512, 513, 5000, 16384])
+def test_a_record_may_hold_many_small_blocks(size: int) -> None:
+    """Blocks of 512 bytes (NTF): OpenSSL must not keep a part of a record until the next one arrives."""
+    client, server = session(block_size=512)
+    sent = [os.urandom(512) for _ in range(70)]
+    data = b"".join(sent)
+    client._send_blocks([data[at : at + size] for at in range(0, len(data), size)])
+    server.data_received(client.wire.take())
+    assert server.blocks == sent and nothing_left_behind()
 
 
 def test_what_one_call_sends_is_one_write() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from tests.transport.peer import Router, raw_peer
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.pem import certificates_to_pem, key_to_pem
-from weir.transport import openssl
 from weir.transport.tls import peer_chain, session_id
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
@@ -52,12 +50,17 @@ def says(output: str, name: str) -> str | None:
     return found[1] if found else None
 
 
+def temporary_key(output: str) -> str | None:
+    """The group, which OpenSSL 3.5 and later print under another name."""
+    return says(output, "Server Temp Key") or says(output, "Peer Temp Key")
+
+
 @pytest.mark.parametrize("group", ["X25519", "X448"])
 async def test_tls_13(router: Router, group: str) -> None:
     output = await s_client(router, "-tls1_3", "-alpn", "smp/1", "-groups", group)
     assert "New, TLSv1.3, Cipher is TLS_CHACHA20_POLY1305_SHA256" in output
     assert says(output, "ALPN protocol") == "smp/1"
-    assert says(output, "Server Temp Key") == f"{group}, {253 if group == 'X25519' else 448} bits"
+    assert temporary_key(output) == f"{group}, {253 if group == 'X25519' else 448} bits"
     assert says(output, "Peer signature type") == "ed25519"
 
 
@@ -65,14 +68,14 @@ async def test_tls_13(router: Router, group: str) -> None:
 async def test_tls_12(router: Router, group: str) -> None:
     output = await s_client(router, "-tls1_2", "-alpn", "smp/1", "-groups", group)
     assert "New, TLSv1.2, Cipher is ECDHE-ECDSA-CHACHA20-POLY1305" in output
-    assert says(output, "Server Temp Key") == f"{group}, {253 if group == 'X25519' else 448} bits"
+    assert temporary_key(output) == f"{group}, {253 if group == 'X25519' else 448} bits"
     assert "Secure Renegotiation IS supported" in output
 
 
 @pytest.mark.parametrize("order", ["X448:X25519", "X25519:X448"])
 async def test_the_clients_order_of_groups_decides(router: Router, order: str) -> None:
     output = await s_client(router, "-tls1_3", "-groups", order)
-    assert (says(output, "Server Temp Key") or "").startswith(order.split(":")[0])
+    assert (temporary_key(output) or "").startswith(order.split(":")[0])
 
 
 @pytest.mark.parametrize(
@@ -165,10 +168,3 @@ async def test_peer_chain(router: Router) -> None:
     assert peer._tls is not None
     assert peer_chain(peer._tls) == router.listener.identity.online.chain
     peer.close()
-
-
-def test_other_layouts_of_the_context_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    monkeypatch.setattr(openssl.sys.implementation, "name", "pypy")
-    with pytest.raises(openssl.OpenSSLUnavailable):
-        openssl.accept_any_chain(context)

@@ -24,15 +24,15 @@ from weir.crypto.keys import (
     unpack_key,
 )
 from weir.crypto.session_key import sign_session_key, verify_session_key
-from weir.wire import forward, ids_hash, message
-from weir.wire.commands import SEND
 from weir.wire.ntf.push import PNMessageData, decode_messages, encode_messages
 from weir.wire.ntf.types import SmpQueueNtf
-from weir.wire.parts import sender_id_of
-from weir.wire.replies import OK
-from weir.wire.session import Session
-from weir.wire.smp import encode_command, encode_reply
-from weir.wire.transmission import (
+from weir.wire.smp import forward, ids_hash, message
+from weir.wire.smp.codec import encode_command, encode_reply
+from weir.wire.smp.commands import SEND
+from weir.wire.smp.parts import sender_id_of
+from weir.wire.smp.replies import OK
+from weir.wire.smp.session import Session
+from weir.wire.smp.transmission import (
     ClientTransmission,
     ServerTransmission,
     decode_block,

@@ -7,9 +7,10 @@ from typing import Any
 
 from weir.crypto.keys import KeyPair, KeyType, dh, dh_raw, key_pair, parse_private
 from weir.crypto.session_key import sign_session_key
-from weir.wire import ids_hash
-from weir.wire.commands import LinkData, ServerHost
-from weir.wire.replies import CertChainKey
+from weir.wire.address import ServerHost
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import LinkData
+from weir.wire.smp.replies import CertChainKey
 
 VECTORS = Path(__file__).with_name("vectors.json")
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 
 from tests.vectors.fixtures import NoCheck, Vectors
-from weir.wire import commands, errors, ids_hash, replies
-from weir.wire.commands import ContactReq, MessagingReq, NewNtfCreds, QueueMode, QueueReq
+from weir.wire import errors
 from weir.wire.ntf import types as ntf
-from weir.wire.queue_info import MsgInfo, MsgType, QSub, QueueInfo, SubThread
+from weir.wire.smp import commands, ids_hash, replies
+from weir.wire.smp.commands import ContactReq, MessagingReq, NewNtfCreds, QueueMode, QueueReq
+from weir.wire.smp.queue_info import MsgInfo, MsgType, QSub, QueueInfo, SubThread
 from weir.wire.versions import VersionRange
 
 

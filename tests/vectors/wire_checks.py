@@ -13,15 +13,15 @@ from weir.crypto import block, boxes
 from weir.crypto.authenticator import authenticate, sign, verify, verify_signature
 from weir.crypto.certificates import fingerprint
 from weir.crypto.keys import KeyPair, dh
-from weir.wire import commands, handshake, replies
-from weir.wire.commands import Command, ServiceRole
 from weir.wire.errors import CommandError, HandshakeError
 from weir.wire.ntf import codec as ntf_codec
 from weir.wire.ntf import handshake as ntf_handshake
-from weir.wire.parts import cert_chain_key, read_cert_chain_key
-from weir.wire.session import Session
-from weir.wire.smp import decode_command, decode_reply, encode_command, encode_reply
-from weir.wire.transmission import (
+from weir.wire.smp import commands, handshake, replies
+from weir.wire.smp.codec import decode_command, decode_reply, encode_command, encode_reply
+from weir.wire.smp.commands import Command, ServiceRole
+from weir.wire.smp.parts import cert_chain_key, read_cert_chain_key
+from weir.wire.smp.session import Session
+from weir.wire.smp.transmission import (
     ClientTransmission,
     ServerTransmission,
     TransmissionError,

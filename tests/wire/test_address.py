@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.wire.address import SmpAddress, format_server, parse_host
-from weir.wire.commands import ServerHost
+from weir.wire.address import ServerHost, SmpAddress, format_server, parse_host
 
 _PRINT = bytes(range(0xE0, 0x100))
 _TEXT = "4OHi4-Tl5ufo6err7O3u7_Dx8vP09fb3-Pn6-_z9_v8="
@@ -106,3 +105,9 @@ def test_hosts_total(text: bytes) -> None:
     host = parse_host(text)
     if host is not None:
         assert parse_host(host) == host
+
+
+def test_a_mapped_ipv4_address_has_one_form_on_every_python() -> None:
+    for text in (b"::ffff:0:0", b"0:0:0:0:0:FFFF:0000:0"):
+        assert parse_host(text) == b"::ffff:0:0"
+    assert parse_host(b"::ffff:c000:201") == b"::ffff:c000:201"

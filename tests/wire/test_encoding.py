@@ -15,7 +15,7 @@ def test_round_trips(short: bytes, large: bytes, flag: bool, word: int, number: 
     got_flag, at = enc.read_boolean(data, at)
     got_word, at = enc.read_word16(data, at)
     got_number, at = enc.read_int64(data, at)
-    enc.end_of(data, at)
+    enc.expect_end(data, at)
     assert (got_short, got_large, got_flag, got_word, got_number) == (short, large, flag, word, number)
 
 
@@ -55,7 +55,7 @@ def test_bytes(encoded: bytes, expected: bytes) -> None:
         (lambda data, at: enc.read_maybe(data, at, enc.read_short), b"1\x02a"),
         (lambda data, at: enc.read_items(data, at, enc.read_short), b"\x00"),
         (lambda data, at: enc.read_items(data, at, enc.read_short), b"\x02\x01a"),
-        (enc.end_of, b"a"),
+        (enc.expect_end, b"a"),
     ],
 )
 def test_malformed(read: object, data: bytes) -> None:
@@ -68,3 +68,19 @@ def test_too_long_is_the_callers_mistake() -> None:
         enc.short(bytes(256))
     with pytest.raises(OverflowError):
         enc.large(bytes(65536))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"PING", (b"PING", -1)),
+        (b"ACK abc", (b"ACK", 3)),
+        (b"PRXY  x", (b"PRXY", 4)),
+        (b" x", (b"", 0)),
+        (b"PINGS", None),
+        (b"PINGS x", None),
+        (b"", (b"", -1)),
+    ],
+)
+def test_split_tag(data: bytes, expected: tuple[bytes, int] | None) -> None:
+    assert enc.split_tag(data, 4) == expected

@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 from weir.wire.frame import (
     BATCH_OVERHEAD,
     MAX_BATCH,
+    batch_spans,
     encode_client,
     encode_server,
     fits,
     for_auth,
     pack,
     pack_forward,
-    spans,
-    take_apart,
+    split_transmission,
 )
-from weir.wire.session import Session
+from weir.wire.smp.session import Session
 
 _LIMIT = 16384 - BATCH_OVERHEAD
 _ones = st.lists(st.integers(2, _LIMIT).map(lambda size: (size - 2).to_bytes(2, "big") + bytes(size - 2)), max_size=40)
@@ -37,15 +37,15 @@ _small = st.lists(st.binary(max_size=40).map(lambda data: len(data).to_bytes(2, 
     ],
 )
 def test_spans(content: bytes, expected: list[tuple[int, int]] | None) -> None:
-    assert spans(content) == expected
+    assert batch_spans(content) == expected
 
 
 @given(st.binary(max_size=200), st.sampled_from([6, 7, 16, 19]))
 def test_taking_apart_stays_inside(data: bytes, version: int) -> None:
     """Bytes outside of the transmission are never read, whatever the lengths inside say."""
     session = Session(bytes(32), version)
-    alone = take_apart(session, data, 0, len(data))
-    inside = take_apart(session, b"\xff" * 3 + data + b"\xff" * 300, 3, 3 + len(data))
+    alone = split_transmission(session, data, 0, len(data))
+    inside = split_transmission(session, b"\xff" * 3 + data + b"\xff" * 300, 3, 3 + len(data))
     if alone is None or inside is None:
         assert alone is inside
     else:
@@ -74,7 +74,7 @@ def test_client_transmissions(
     authorized, sent = for_auth(session, corr_id, entity_id, command)
     encoded = encode_client(session, sent, auth, service_sig)
     assert authorized.startswith(b"\x20" + session.session_id)
-    raw = take_apart(session, encoded, 2, len(encoded))
+    raw = split_transmission(session, encoded, 2, len(encoded))
     assert raw is not None
     expected_sig = service_sig if auth and version >= 16 else None
     expected_session = None if version >= 7 else session.session_id
@@ -88,8 +88,8 @@ def test_client_transmissions(
 def test_server_transmissions(version: int, corr_id: bytes, entity_id: bytes, reply: bytes) -> None:
     session = Session(b"s" * 32, version)
     encoded = encode_server(session, corr_id, entity_id, reply)
-    assert spans(b"\x01" + encoded) == [(3, len(encoded) + 1)]
-    raw = take_apart(session, encoded, 2, len(encoded))
+    assert batch_spans(b"\x01" + encoded) == [(3, len(encoded) + 1)]
+    raw = split_transmission(session, encoded, 2, len(encoded))
     assert raw is not None
     assert (raw[0], raw[4], raw[5], encoded[raw[6] :]) == (b"", corr_id, entity_id, reply)
 
@@ -97,7 +97,7 @@ def test_server_transmissions(version: int, corr_id: bytes, entity_id: bytes, re
 def _unpack(contents: list[bytes]) -> list[bytes]:
     found = []
     for content in contents:
-        inside = spans(content)
+        inside = batch_spans(content)
         assert inside is not None
         assert len(content) - 1 <= _LIMIT
         found += [content[at - 2 : end] for at, end in inside]

@@ -1,1 +1,5 @@
-"""Measuring: what this machine can do at best (floor), and what a router does on it (everything else)."""
+"""Benches: the least CPU time that a router can need on this machine (floor), and the cost of a real router.
+
+A bench starts generator processes (`workers`), which prepare their clients (`clients`, `subscribe`, `pairs`), start
+together, and report what they counted. Meanwhile `system` reads the CPU time and memory of the router's processes.
+"""

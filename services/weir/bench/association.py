@@ -1,23 +1,23 @@
-"""`weir bench association`: batched SUB that associates queues with a service against batched SUB that does not.
+"""`weir bench association`: batched SUB that associates queues with a service, compared with plain batched SUB.
 
-Both sides are prepared and authorised before any clock starts, on a connection each, and then take short turns: what
-the machine does besides is the same for a turn and the one next to it, and their ratio is what counts.
+Each side has a connection and prepares all its SUBs before the measurement. Then the sides take short turns. Other load
+on the machine affects two neighbouring turns alike, so the ratio of the two is reliable where the rates are not.
 """
 
 import time
 from dataclasses import dataclass, field
 from statistics import median
 
-from weir.bench.lanes import open_client
-from weir.bench.subscribe import Sender, create_queues, subscriptions
+from weir.bench.clients import create_queues, open_client
+from weir.bench.subscribe import BlockSender, subscriptions
 from weir.bench.system import spent, usage
 from weir.bench.target import BenchError, Target
 from weir.bench.workers import Pool, Worker, pool
 from weir.crypto.certificates import make_self_signed
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import ServiceRole
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp.commands import ServiceRole
 
-_TURNS = 6  # of each side, and one before that is not measured: the service changes hands in it
+_TURNS = 6  # measured turns of each side. One unmeasured turn comes first, in which the connection becomes the owner.
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class AssociationResult:
 @dataclass(frozen=True)
 class _Share:
     target: Target
-    queues: int  # of a turn
+    queues: int  # in one turn
     service: ServiceCredentials | None
 
 
 @dataclass
 class _Side:
-    """What one side's turns took."""
+    """The sums over one side's turns."""
 
     rates: list[float] = field(default_factory=list)
     generator_cores: float = 0.0
@@ -52,10 +52,10 @@ class _Side:
     edges_s: float = 0.0
     redis_s: float = 0.0
 
-    def turn(self, workers: Pool, place: int, share: _Share) -> None:
+    def take_turn(self, workers: Pool, place: int, share: _Share) -> None:
         target = share.target
         before = usage(target.pids, target.redis_url)
-        seconds, cpu_s = workers.ask(place, "go")
+        seconds, cpu_s = workers.run_one(place, "go")
         used = spent(before, usage(target.pids, target.redis_url))
         self.rates.append(share.queues / seconds)
         self.generator_cores = max(self.generator_cores, cpu_s / seconds)
@@ -69,7 +69,7 @@ class _Side:
 
 
 def run_association(target: Target, queues: int = 6000, rounds: int = 3) -> AssociationResult:
-    """`queues` fresh ones on each side, `rounds` times with another service."""
+    """Measure with `queues` new queues on each side, `rounds` times, each time with a new service."""
     plain, service = _Side(), _Side()
     for _ in range(rounds):
         credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
@@ -77,10 +77,10 @@ def run_association(target: Target, queues: int = 6000, rounds: int = 3) -> Asso
         with pool(_take_turns, shares) as workers:
             workers.gather()
             for place in (0, 1):
-                workers.ask(place, "go")
+                workers.run_one(place, "go")
             for number in range(_TURNS):
                 for place in (0, 1) if number % 2 else (1, 0):
-                    (plain, service)[place].turn(workers, place, shares[place])
+                    (plain, service)[place].take_turn(workers, place, shares[place])
     known = bool(target.pids) and plain.edges_s > 0 and service.edges_s > 0
     return AssociationResult(
         median(plain.rates),
@@ -112,12 +112,12 @@ async def _take_turns(worker: Worker, share: _Share) -> tuple[float, float]:
     turns = [subscriptions(connection, queues[at : at + count]) for at in range(0, len(queues), count)]
     took = (0.0, 0.0)
     for number, contents in enumerate(turns):
-        await worker.ready(took if number else None)
-        sender = Sender(connection, contents, count)
+        await worker.report(took if number else None)
+        sender = BlockSender(connection, contents, count)
         cpu, start = time.process_time(), time.monotonic()
         sender.start()
         await sender.done.wait()
         took = time.monotonic() - start, time.process_time() - cpu
         if sender.errors:
-            raise BenchError("not every SUB was answered with SOK")
+            raise BenchError("the router did not answer every SUB with SOK")
     return took

@@ -1,10 +1,10 @@
-"""`weir bench connections`: what an idle subscribed client costs a router, and how fast they come."""
+"""`weir bench connections`: the memory of an idle subscribed client, and the rate and cost of handshakes."""
 
 import resource
 import time
 from dataclasses import dataclass
 
-from weir.bench.lanes import bounded, create_queue, open_client
+from weir.bench.clients import bounded, create_queue, open_client
 from weir.bench.system import rss_bytes, spent, usage
 from weir.bench.target import Target
 from weir.bench.workers import Worker, default_processes, pool, split
@@ -19,7 +19,7 @@ _SETTLE = 1.0
 class ConnectionsOptions:
     target: Target
     connections: int = 2000
-    at_once: int = 32  # handshakes under way at once, in all processes
+    at_once: int = 32  # concurrent handshakes of all processes together
     keys: KeyType = "x25519"
     processes: int = 0
 
@@ -28,7 +28,7 @@ class ConnectionsOptions:
 class ConnectionsResult:
     connections: int
     handshakes_per_s: float
-    handshake_us: float | None = None  # the router's CPU
+    handshake_us: float | None = None  # CPU time of the router
     rss_kib_per_connection: float | None = None
     generator_cores: float = 0.0
 
@@ -50,14 +50,14 @@ def run_connections(options: ConnectionsOptions) -> ConnectionsResult:
         time.sleep(_SETTLE)
         rss = sum(map(rss_bytes, target.pids))
         before = usage(target.pids, None)
-        workers.tell("connect")
+        workers.start_all("connect")
         cpus: list[float] = workers.gather()
         used = spent(before, usage(target.pids, None))
-        workers.tell("subscribe")
+        workers.start_all("subscribe")
         workers.gather()
         time.sleep(_SETTLE)
         rss = sum(map(rss_bytes, target.pids)) - rss
-        workers.tell("end")
+        workers.start_all("end")
         workers.gather()
     known = bool(target.pids)
     return ConnectionsResult(
@@ -80,14 +80,14 @@ async def _hold(worker: Worker, share: _Share) -> None:
     async def subscribe(client: SmpClient) -> None:
         await create_queue(target, client, options.keys, secure=False)
 
-    # A process's first clients cost what all later ones share.
+    # The first clients make the router allocate memory that all later clients share: do not measure them.
     warm = await bounded(share.at_once, range(_WARM), connect)
     await bounded(share.at_once, warm, subscribe)
     for client in warm:
         await client.close()
-    await worker.ready()
+    await worker.report()
     cpu = time.process_time()
     clients = await bounded(share.at_once, range(share.connections), connect)
-    await worker.ready(time.process_time() - cpu)
+    await worker.report(time.process_time() - cpu)
     await bounded(share.at_once, clients, subscribe)
-    await worker.ready()
+    await worker.report()

@@ -1,15 +1,15 @@
-"""`weir bench cross`: what a message costs Redis when its two ends are on one edge, and when they are on two."""
+"""`weir bench cross`: the cost of a message whose sender and recipient are on different edges, compared with a message
+whose sender and recipient are on the same edge."""
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.bench.lanes import bounded, create_queue, open_client
+from weir.bench.clients import bounded, create_queue, open_client
 from weir.bench.pairs import Counts, Pair
-from weir.bench.system import Spent, spent, usage
+from weir.bench.system import Spent
 from weir.bench.target import BenchError, Target
-from weir.bench.workers import Worker, pool, sleep_until
+from weir.bench.workers import Worker, measure_window, pool, sleep_until
 from weir.client.smp import SmpClient
 from weir.crypto.keys import KeyType
 
@@ -19,7 +19,7 @@ _SETUP_LIMIT = 16
 @dataclass(frozen=True)
 class CrossOptions:
     target: Target
-    clients: int = 16  # pairs of each kind
+    clients: int = 16  # pairs on the same edge, and as many pairs on different edges
     seconds: float = 5.0
     warmup: float = 1.0
     size: int = 16000
@@ -47,15 +47,10 @@ def run_cross(options: CrossOptions) -> CrossResult:
     for same in (True, False):
         with pool(_generate, [(options, same)]) as workers:
             workers.gather()
-            begin = time.monotonic() + 0.2 + options.warmup
-            workers.tell((begin, begin + options.seconds))
-            time.sleep(max(0.0, begin - time.monotonic()))
-            before = usage(target.pids, target.redis_url)
-            time.sleep(max(0.0, begin + options.seconds - time.monotonic()))
-            used = spent(before, usage(target.pids, target.redis_url))
-            ((cycles, failed, what),) = workers.gather()
+            used = measure_window(workers, target, options.warmup, options.seconds)
+            ((cycles, failed, first_error),) = workers.gather()
         if not cycles:
-            raise BenchError(f"no cycle was completed: {what or 'no answers'}")
+            raise BenchError(f"no cycle was completed: {first_error or 'the router did not answer'}")
         errors += failed
         measured.append((cycles, used))
     (same_cycles, same_used), (cross_cycles, cross_used) = measured
@@ -73,7 +68,7 @@ def run_cross(options: CrossOptions) -> CrossResult:
 
 
 def edges_of(clients: list[SmpClient], port: int, pids: tuple[int, ...]) -> list[int]:
-    """Which edge process holds the other end of each client's connection, on this machine."""
+    """Return the process id of each client's edge, or 0. All edges must run on this machine."""
     inodes: dict[int, str] = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
@@ -104,7 +99,7 @@ async def _generate(worker: Worker, share: tuple[CrossOptions, bool]) -> tuple[i
     async def connect(_: int) -> SmpClient:
         return await open_client(target)
 
-    # Which edge a connection gets is the kernel's choice: open more than are needed and pick.
+    # The kernel chooses the edge of a connection: open more connections than needed and pick among them.
     clients = await bounded(_SETUP_LIMIT, range(options.clients * 4), connect)
     edges = edges_of(clients, target.address.effective_port, target.pids)
     by_edge: dict[int, list[SmpClient]] = {}
@@ -117,7 +112,7 @@ async def _generate(worker: Worker, share: tuple[CrossOptions, bool]) -> tuple[i
     for sender, recipient in _pick(list(by_edge.values()), options.clients, same):
         queue = await create_queue(target, recipient, options.keys)
         pairs.append(Pair(sender, recipient, queue, options.size, counts))
-    counts.begin, counts.end = await worker.ready()
+    counts.begin, counts.end = await worker.report()
     for pair in pairs:
         pair.start()
     await sleep_until(counts.end)
@@ -127,6 +122,7 @@ async def _generate(worker: Worker, share: tuple[CrossOptions, bool]) -> tuple[i
 
 
 def _pick(groups: list[list[SmpClient]], wanted: int, same: bool) -> list[tuple[SmpClient, SmpClient]]:
+    """Pick pairs of clients from the groups, which hold the clients of one edge each."""
     picked: list[tuple[SmpClient, SmpClient]] = []
     while len(picked) < wanted:
         groups.sort(key=len, reverse=True)

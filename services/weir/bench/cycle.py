@@ -1,24 +1,24 @@
-"""`weir bench cycle`: pairs of clients that send, receive and acknowledge as fast as the router lets them."""
+"""`weir bench cycle`: pairs of clients that send, receive and acknowledge messages as fast as the router answers."""
 
 import time
 from array import array
 from dataclasses import dataclass, replace
 
-from weir.bench.lanes import bounded, create_queue, open_client
+from weir.bench.clients import bounded, create_queue, open_client
 from weir.bench.pairs import Counts, Pair
-from weir.bench.system import Spent, spent, usage
+from weir.bench.system import Spent
 from weir.bench.target import Target
-from weir.bench.workers import Worker, default_processes, pool, sleep_until, split
+from weir.bench.workers import Worker, default_processes, measure_window, pool, sleep_until, split
 from weir.crypto.keys import KeyType
 
 _SETUP_LIMIT = 16
-_BOTTLENECK = 0.85  # of a core
+_BOTTLENECK = 0.85  # A generator process that uses more of a core than this may limit the result.
 
 
 @dataclass(frozen=True)
 class CycleOptions:
     target: Target
-    clients: int = 32  # pairs of a sender and a recipient, each on a connection of its own
+    clients: int = 32  # pairs of a sender and a recipient, each with a connection of its own
     seconds: float = 10.0
     warmup: float = 2.0
     size: int = 16000
@@ -37,11 +37,11 @@ class CycleResult:
     errors: int
     first_error: str
     processes: int
-    generator_cores: float  # busiest generator process, as a share of a core
+    generator_cores: float  # share of a core that the busiest generator process used
     generator_us: float  # generator CPU per cycle
     generator_bound: bool
     machine_fraction: float
-    edge_us: float | None = None  # CPU per cycle, when the router's processes can be read
+    edge_us: float | None = None  # CPU per cycle. None, like all below: the router's processes cannot be read
     redis_us: float | None = None
     edge_cores: tuple[float, ...] = ()
     redis_calls_per_cycle: float | None = None
@@ -67,17 +67,11 @@ class _Counted:
 def run_cycle(options: CycleOptions) -> CycleResult:
     processes = options.processes or default_processes(options.clients)
     shares = [_Share(options, clients) for clients in split(options.clients, processes)]
-    target = options.target
     with pool(_generate, shares) as workers:
         workers.gather()
-        begin = time.monotonic() + 0.2 + options.warmup
-        workers.tell((begin, begin + options.seconds))
-        time.sleep(max(0.0, begin - time.monotonic()))
-        before = usage(target.pids, target.redis_url)
-        time.sleep(max(0.0, begin + options.seconds - time.monotonic()))
-        after = usage(target.pids, target.redis_url)
+        used = measure_window(workers, options.target, options.warmup, options.seconds)
         counted: list[_Counted] = workers.gather()
-    return _result(options, counted, spent(before, after))
+    return _result(options, counted, used)
 
 
 def _result(options: CycleOptions, counted: list[_Counted], used: Spent) -> CycleResult:
@@ -116,7 +110,7 @@ def _result(options: CycleOptions, counted: list[_Counted], used: Spent) -> Cycl
 
 
 def floor_fractions(result: CycleResult, floor: float) -> dict[str, float]:
-    """How near the router is to `floor` cycles per CPU-second: edges and Redis, and the edges alone."""
+    """Divide the router's cycles per CPU-second by `floor`: of edges and Redis together, and of the edges alone."""
     values = {"floor_cycles_per_cpu_s": floor}
     if result.cycles_per_cpu_s is not None and result.cycles_per_edge_cpu_s is not None:
         values["floor_fraction"] = result.cycles_per_cpu_s / floor
@@ -138,7 +132,7 @@ async def _generate(worker: Worker, share: _Share) -> _Counted:
         return Pair(sender, recipient, queue, options.size, counts)
 
     pairs = await bounded(_SETUP_LIMIT, range(share.clients), make)
-    counts.begin, counts.end = await worker.ready()
+    counts.begin, counts.end = await worker.report()
     for pair in pairs:
         pair.start()
     await sleep_until(counts.begin)

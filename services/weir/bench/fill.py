@@ -1,34 +1,34 @@
-"""Many queues of a service, straight into the store of our own router: what NEW would do, without a million clients."""
+"""Writes the queues of a service directly into the store of a `weir up`, because a million NEWs would take too long."""
 
 import time
 
 from weir.bench.service import Fill
 from weir.bench.target import BenchError, Target
 from weir.router.config import read_placement_key
-from weir.store.bulk import bulk_queues
-from weir.store.core import StoreConfig
-from weir.store.records import Owner
-from weir.store.store import Store
+from weir.router.store.bulk import bulk_queues
+from weir.router.store.core import StoreConfig
+from weir.router.store.records import Owner
+from weir.router.store.store import Store
 
 _CONNECTION = 1
 
 
 def store_fill(target: Target) -> Fill:
-    """Fills through the store; only a home has one."""
+    """Return a function that writes queues into the store of `target`, which must be a `weir up`."""
     url, key = target.redis_url, target.placement_key
     if url is None or key is None:
-        raise BenchError("filling needs --home of a running `weir up`")
+        raise BenchError("writing queues into the store needs --home of a running `weir up`")
 
     async def fill(service_id: bytes, count: int) -> None:
         day = int(time.time()) // 86400
         store = await Store.open(StoreConfig(url, read_placement_key(key)))
         try:
-            taken = await store.takeover(service_id, _CONNECTION, day)
+            taken = await store.services.takeover(service_id, _CONNECTION, day)
             async for _ in bulk_queues(
-                store, count, day=day, owner=Owner(_CONNECTION, taken.epoch), service=service_id, secured=True
+                store.core, count, day=day, owner=Owner(_CONNECTION, taken.epoch), service=service_id, secured=True
             ):
                 pass
-            await store.release_service(service_id, _CONNECTION, taken.epoch)
+            await store.services.release_service(service_id, _CONNECTION, taken.epoch)
         finally:
             await store.close()
 

@@ -1,7 +1,7 @@
-"""The floor: TLS records, block encryption, authenticators and message encryption of SEND→MSG→ACK, and nothing else.
+"""`weir bench floor`: the CPU time of the cryptography in one cycle (SEND → MSG → ACK), and of nothing else.
 
-The router's side of one cycle, done in a tight loop with the fastest primitives at hand: no implementation that runs
-in one process on this machine can need less CPU for it.
+A tight loop does the router's side of a cycle: TLS records, block encryption, authenticators, message encryption. A
+router on the same primitives cannot need less CPU time, so the floor shows how much of a router's cost is its own.
 """
 
 import os
@@ -15,12 +15,12 @@ from weir.crypto.certificates import make_ca, make_online
 from weir.crypto.keys import dh, dh_raw, generate
 from weir.crypto.pem import key_to_pem
 from weir.transport.tls import client_context, server_context, session_id
-from weir.wire.commands import ACK, SEND
-from weir.wire.message import encrypt_message
-from weir.wire.replies import OK
-from weir.wire.session import Session
-from weir.wire.smp import encode_command, encode_reply
-from weir.wire.transmission import encode_client, encode_msg, encode_server, for_auth
+from weir.wire.smp.codec import encode_command, encode_reply
+from weir.wire.smp.commands import ACK, SEND
+from weir.wire.smp.message import encrypt_message
+from weir.wire.smp.replies import OK
+from weir.wire.smp.session import Session
+from weir.wire.smp.transmission import encode_client, encode_msg, encode_server, for_auth
 from weir.wire.versions import SMP_ALPN, SMP_BLOCK_SIZE, SMP_RANGE
 
 _BATCH = 100
@@ -29,14 +29,14 @@ _BATCH = 100
 @dataclass(frozen=True)
 class FloorOptions:
     size: int = 16000  # bytes of a message
-    seconds: float = 3.0  # CPU time to spend
+    seconds: float = 3.0  # CPU time of the measurement
 
 
 @dataclass(frozen=True)
 class FloorResult:
     cycles_per_cpu_s: float
     us_per_cycle: float
-    tls_in_us: float  # one record
+    tls_in_us: float  # per TLS record
     tls_out_us: float
     open_block_us: float
     seal_block_us: float
@@ -46,7 +46,7 @@ class FloorResult:
 
 
 class _Pair:
-    """A TLS session with both ends in this process, and the chains of its blocks."""
+    """A TLS session with both ends in this process, and the keys of its block encryption."""
 
     def __init__(self, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
         self.to_server, self.to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -67,7 +67,7 @@ class _Pair:
         self.entity_id = os.urandom(24)
 
     def transmissions(self, command: bytes, count: int) -> list[tuple[bytes, bytes, bytes]]:
-        """What the peer sends: (authenticator, nonce, authorised bytes) and, in the TLS session, the block."""
+        """Send `count` commands from the peer through TLS. Return (authenticator, nonce, authorised bytes) of each."""
         sent = []
         for _ in range(count):
             corr_id = os.urandom(24)
@@ -94,7 +94,7 @@ def run_floor(options: FloorOptions) -> FloorResult:
 
 
 def _cycles(sender: _Pair, recipient: _Pair, size: int, count: int) -> float:
-    """CPU seconds of the router's side of `count` cycles; what the peers do is not counted."""
+    """Return the CPU seconds of the router's side of `count` cycles. The peers' work is not counted."""
     version = sender.session.version
     body = os.urandom(size)
     message_secret = generate("x25519").private
@@ -120,7 +120,7 @@ def _cycles(sender: _Pair, recipient: _Pair, size: int, count: int) -> float:
 
 
 def _parts(pair: _Pair, size: int) -> tuple[float, ...]:
-    """Microseconds of each part alone."""
+    """Measure each part alone, in microseconds."""
     count = 2 * _BATCH
     version = pair.session.version
     body = os.urandom(size)

@@ -1,4 +1,4 @@
-"""`weir bench memory`: what an idle queue and a waiting message cost Redis."""
+"""`weir bench memory`: the Redis memory of an idle queue and of a waiting message."""
 
 import time
 from dataclasses import dataclass
@@ -6,15 +6,10 @@ from dataclasses import dataclass
 import redis
 import uvloop
 
-from weir.bench.lanes import Queue, open_client
-from weir.bench.subscribe import create_queues
+from weir.bench.clients import create_queues, open_client, send_to_each
 from weir.bench.target import BenchError, Target
-from weir.client.smp import Request
 from weir.crypto.keys import KeyType
-from weir.wire.commands import SEND
-from weir.wire.replies import OK
 
-_SENDS = 32
 _SETTLE = 1.0
 
 
@@ -33,7 +28,7 @@ class MemoryResult:
     messages: int
     redis_bytes_per_queue: float
     redis_bytes_per_message: float
-    message_overhead: float  # as a share of the message's size
+    message_overhead: float  # memory beyond the message's size, as a fraction of the size
 
 
 def run_memory(options: MemoryOptions) -> MemoryResult:
@@ -41,7 +36,7 @@ def run_memory(options: MemoryOptions) -> MemoryResult:
     return result
 
 
-def _used(url: str) -> int:
+def _redis_memory(url: str) -> int:
     time.sleep(_SETTLE)
     client = redis.Redis.from_url(url)
     try:
@@ -55,23 +50,14 @@ async def _run(options: MemoryOptions) -> MemoryResult:
     if target.redis_url is None:
         raise BenchError("memory needs --home of a running `weir up`")
     async with await open_client(target) as client:
-        await create_queues(target, client, 100, options.keys)  # what the first queues cost is everybody's
-        start = _used(target.redis_url)
+        # The first queues make Redis allocate memory that all later queues share: do not measure them.
+        await create_queues(target, client, 100, options.keys)
+        start = _redis_memory(target.redis_url)
         queues = await create_queues(target, client, options.queues, options.keys)
-        idle = _used(target.redis_url)
-        await _send(options, queues[: options.messages])
-        full = _used(target.redis_url)
+        idle = _redis_memory(target.redis_url)
+        await send_to_each(target, queues[: options.messages], options.size)
+        full = _redis_memory(target.redis_url)
     per_message = (full - idle) / options.messages
     return MemoryResult(
         options.queues, options.messages, (idle - start) / options.queues, per_message, per_message / options.size - 1
     )
-
-
-async def _send(options: MemoryOptions, queues: list[Queue]) -> None:
-    body = bytes(options.size)
-    async with await open_client(options.target) as sender:
-        for at in range(0, len(queues), _SENDS):
-            requests = [Request(SEND(False, body), queue.snd_id) for queue in queues[at : at + _SENDS]]
-            for answer in await sender.send_many(requests):
-                if not isinstance(answer, OK):
-                    raise BenchError(f"the router takes no message: {answer}")

@@ -1,6 +1,5 @@
-"""A `weir up` for one bench, in a directory of its own."""
+"""A `weir up` that a bench starts for itself, in a temporary directory."""
 
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ _START_LIMIT = 30.0
 
 @contextmanager
 def own_router(edges: int, settings: Mapping[str, str] | None = None) -> Iterator[Target]:
-    """Ended and removed with the block. `settings` are environment variables (docs/configuration.md)."""
+    """Run a router during the `with` block. `settings` are environment variables (docs/configuration.md)."""
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as directory:
         home, ready = Path(directory) / "home", Path(directory) / "ready.json"
         command = [sys.executable, "-m", "weir.cli.main", "up", "--home", str(home), "--ready-file", str(ready)]
@@ -34,9 +33,8 @@ def own_router(edges: int, settings: Mapping[str, str] | None = None) -> Iterato
             while not ready.exists():
                 if process.poll() is not None or time.monotonic() > limit:
                     process.terminate()
-                    raise BenchError(f"the router does not start: {process.communicate()[1].strip()}")
+                    raise BenchError(f"the router did not start: {process.communicate()[1].strip()}")
                 time.sleep(0.05)
-            json.loads(ready.read_text())
             yield find_target(None, home)
         finally:
             process.terminate()

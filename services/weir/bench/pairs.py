@@ -1,23 +1,23 @@
-"""Sender and recipient, over and over: SEND → OK, MSG → ACK → OK."""
+"""A pair of a sender and a recipient that repeats one cycle: SEND → OK, MSG → ACK → OK."""
 
 from array import array
 from collections.abc import Callable
 from time import monotonic
 
-from weir.bench.lanes import Lane, Queue, text
+from weir.bench.clients import CommandSender, Queue, describe
 from weir.client.smp import SmpClient
-from weir.wire.commands import ACK, SEND
-from weir.wire.replies import MSG, OK
-from weir.wire.smp import encode_command
-from weir.wire.transmission import decode_replies
+from weir.wire.smp.codec import encode_command
+from weir.wire.smp.commands import ACK, SEND
+from weir.wire.smp.replies import MSG, OK
+from weir.wire.smp.transmission import decode_replies
 
 
 class Counts:
-    """What all pairs of one process did while it was measured."""
+    """The results of all pairs of one process between `begin` and `end`."""
 
     def __init__(self) -> None:
         self.begin = self.end = 0.0
-        self.cycles = array("d")  # seconds from SEND to the OK that ended the cycle
+        self.cycles = array("d")  # seconds from SEND to the OK that completed the cycle
         self.deliveries = array("d")  # seconds from SEND to MSG
         self.errors = 0
         self.first_error = ""
@@ -28,13 +28,13 @@ class Counts:
 
 
 class Pair:
-    """One cycle at a time; the next begins when both sides have their OK."""
+    """Runs one cycle at a time. The next cycle starts when both sides have received OK."""
 
     __slots__ = (
         "_command",
         "_counts",
         "_delivered",
-        "_open",
+        "_oks_missing",
         "_recipient",
         "_running",
         "_sender",
@@ -43,39 +43,35 @@ class Pair:
     )
 
     def __init__(self, sender: SmpClient, recipient: SmpClient, queue: Queue, size: int, counts: Counts) -> None:
-        self._sender = Lane(sender.connection, queue.snd_id, queue.snd_key)
-        self._recipient = Lane(recipient.connection, queue.rcv_id, queue.rcv_key)
+        self._sender = CommandSender(sender.connection, queue.snd_id, queue.snd_key)
+        self._recipient = CommandSender(recipient.connection, queue.rcv_id, queue.rcv_key)
         self._version = recipient.session.version
         self._command = encode_command(sender.session.version, SEND(False, bytes(size)))
         self._counts = counts
         self._running = False
-        self._open = 0
+        self._oks_missing = 0
         self._started = self._delivered = 0.0
         sender.connection.attach(_Side(self._on_sender, self._on_closed))
         recipient.connection.attach(_Side(self._on_recipient, self._on_closed))
 
     def start(self) -> None:
         self._running = True
-        self._cycle()
+        self._start_cycle()
 
     def stop(self) -> None:
         self._running = False
 
-    @property
-    def busy(self) -> bool:
-        return self._open > 0
-
-    def _cycle(self) -> None:
-        self._open = 2
+    def _start_cycle(self) -> None:
+        self._oks_missing = 2
         self._started = monotonic()
         self._sender.send(self._command)
 
     def _on_sender(self, content: bytes) -> None:
         for transmission in decode_replies(self._sender.session, content):
             if isinstance(transmission.reply, OK):
-                self._part_done()
+                self._on_ok()
             else:
-                self._failed(text(transmission.reply))
+                self._failed(describe(transmission.reply))
 
     def _on_recipient(self, content: bytes) -> None:
         for transmission in decode_replies(self._recipient.session, content):
@@ -84,13 +80,13 @@ class Pair:
                 self._delivered = monotonic()
                 self._recipient.send(encode_command(self._version, ACK(reply.msg_id)))
             elif isinstance(reply, OK):
-                self._part_done()
+                self._on_ok()
             else:
-                self._failed(text(reply))
+                self._failed(describe(reply))
 
-    def _part_done(self) -> None:
-        self._open -= 1
-        if self._open:
+    def _on_ok(self) -> None:
+        self._oks_missing -= 1
+        if self._oks_missing:
             return
         now = monotonic()
         counts = self._counts
@@ -98,11 +94,10 @@ class Pair:
             counts.cycles.append(now - self._started)
             counts.deliveries.append(self._delivered - self._started)
         if self._running:
-            self._cycle()
+            self._start_cycle()
 
     def _failed(self, what: str) -> None:
         self._running = False
-        self._open = 0
         self._counts.error(what)
 
     def _on_closed(self) -> None:
@@ -111,7 +106,7 @@ class Pair:
 
 
 class _Side:
-    """A connection's handler that calls one function."""
+    """The handler of one connection."""
 
     __slots__ = ("on_block", "on_closed")
 

@@ -1,4 +1,4 @@
-"""Results for people (a table) and for programs (JSON with stable keys: docs/bench.md)."""
+"""Prints results as a table for people, and writes them as JSON for programs. docs/bench.md lists the JSON keys."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _UNITS = (("_per_cpu_s", "/CPU-s"), ("_per_s", "/s"), ("_ms", "ms"), ("_us", "µ
 
 
 def keys(result: Any) -> dict[str, Any]:
-    """A result's fields; what could not be measured is left out."""
+    """Return the fields of a result, without those that could not be measured."""
     assert is_dataclass(result) and not isinstance(result, type)
     return {name: value for name, value in asdict(result).items() if value not in (None, "", ())}
 
@@ -40,7 +40,7 @@ def _unit(name: str) -> str:
     return next((unit for part, unit in _UNITS if part in name), "")
 
 
-def about() -> dict[str, Any]:
+def environment() -> dict[str, Any]:
     return {
         "commit": commit(),
         "python": platform.python_version(),
@@ -50,4 +50,4 @@ def about() -> dict[str, Any]:
 
 
 def write_json(path: Path, bench: str, values: dict[str, Any]) -> None:
-    path.write_text(json.dumps({"bench": bench, **about(), **values}, indent=1) + "\n")
+    path.write_text(json.dumps({"bench": bench, **environment(), **values}, indent=1) + "\n")

@@ -1,4 +1,8 @@
-"""`weir bench service`: a service with many queues comes back: SUBS → SOKS → MSG … → ALLS."""
+"""`weir bench service`: a service with many queues reconnects: SUBS → SOKS → MSG … → ALLS.
+
+The bench creates the queues once and sends a message to some of them. In every round, the service subscribes and
+receives the messages, but acknowledges none, so that the next round finds the same messages.
+"""
 
 import asyncio
 import statistics
@@ -6,20 +10,17 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from weir.bench.lanes import open_client
+from weir.bench.clients import create_queues, open_client, send_to_each
 from weir.bench.system import RedisUsage, redis_usage, rss_bytes
 from weir.bench.target import BenchError, Target
-from weir.client.smp import Request, SmpClient
+from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
-from weir.crypto.keys import generate
-from weir.transport.handshake import ServiceCredentials
-from weir.wire.commands import NEW, SEND, SUBS, ServiceRole
-from weir.wire.replies import ALLS, IDS, MSG, OK, SOKS
-from weir.wire.transmission import ServerTransmission
+from weir.transport.smp import ServiceCredentials
+from weir.wire.smp.commands import SUBS, ServiceRole
+from weir.wire.smp.replies import ALLS, MSG, SOKS
+from weir.wire.smp.transmission import ServerTransmission
 from weir.wire.versions import RCV_SERVICE
 
-_BATCH = 500
-_SENDS = 64
 _SAMPLE = 0.02
 
 Fill = Callable[[bytes, int], Awaitable[None]]
@@ -29,10 +30,10 @@ Fill = Callable[[bytes, int], Awaitable[None]]
 class ServiceOptions:
     target: Target
     queues: int = 1000
-    waiting: int = 1000  # of them have a message
+    waiting: int = 1000  # number of queues that have a message
     rounds: int = 5
     size: int = 1000
-    slow_seconds: float = 0.0  # one more round in which the client does not read for so long
+    slow_seconds: float = 0.0  # if not 0: one more round, in which the client stops reading for this time
     timeout: float = 600.0
 
 
@@ -44,9 +45,9 @@ class ServiceResult:
     subs_to_soks_ms: float
     subs_to_first_msg_ms: float | None
     subs_to_alls_ms: float
-    redis_calls: int | None = None  # of one round
+    redis_calls: int | None = None  # in one round
     redis_ms: float | None = None
-    edge_mib_above_idle: float | None = None  # while the slow client did not read
+    edge_mib_above_idle: float | None = None  # while the client did not read
 
 
 @dataclass
@@ -58,7 +59,7 @@ class _Round:
 
 
 def run_service(options: ServiceOptions, fill: Fill | None = None) -> ServiceResult:
-    """`fill(service_id, count)` puts queues straight into the store; without it all are made by NEW."""
+    """Run the bench. `fill(service_id, count)` writes queues into the store. Without it, NEW creates all queues."""
     import uvloop
 
     result: ServiceResult = uvloop.run(_run(options, fill))
@@ -68,7 +69,7 @@ def run_service(options: ServiceOptions, fill: Fill | None = None) -> ServiceRes
 async def _run(options: ServiceOptions, fill: Fill | None) -> ServiceResult:
     target = options.target
     credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
-    await _build(options, credentials, fill)
+    await _create_service(options, credentials, fill)
     rounds = []
     before = after = None
     for _ in range(options.rounds):
@@ -94,41 +95,29 @@ def _redis(target: Target) -> RedisUsage | None:
     return redis_usage(target.redis_url) if target.redis_url else None
 
 
-async def _build(options: ServiceOptions, credentials: ServiceCredentials, fill: Fill | None) -> None:
-    """The queues that will have a message are made by NEW, the others by `fill` where there is one."""
+async def _create_service(options: ServiceOptions, credentials: ServiceCredentials, fill: Fill | None) -> None:
+    """Create the service's queues and send the messages.
+
+    NEW creates the queues that get a message. `fill`, if given, writes the others.
+    """
     target = options.target
     client = await open_client(target, credentials)
     if client.session.version < RCV_SERVICE or client.service_id is None:
-        raise BenchError(f"the router has no messaging services (version {client.session.version})")
-    made = options.queues
+        raise BenchError(f"the router does not support receive services (version {client.session.version})")
+    count = options.queues
     if fill is not None:
-        made = options.waiting
+        count = options.waiting
         service_id = client.service_id
         await client.close()
         await fill(service_id, options.queues - options.waiting)
         client = await open_client(target, credentials)
-    senders: list[bytes] = []
-    while len(senders) < made:
-        count = min(_BATCH, made - len(senders))
-        keys = [generate("x25519") for _ in range(count)]
-        requests = [Request(NEW(key.spki, generate("x25519").public, target.basic_auth), b"", key) for key in keys]
-        for answer in await client.send_many(requests, timeout=options.timeout):
-            if not isinstance(answer, IDS):
-                raise BenchError(f"the router makes no queue: {answer}")
-            senders.append(answer.snd_id)
+    queues = await create_queues(target, client, count, "x25519", subscribe=True, timeout=options.timeout)
     await client.close()
-    async with await open_client(target) as sender:
-        body = bytes(options.size)
-        for start in range(0, options.waiting, _SENDS):
-            requests = [Request(SEND(False, body), snd_id) for snd_id in senders[start : start + _SENDS]]
-            requests = requests[: options.waiting - start]
-            for answer in await sender.send_many(requests, timeout=options.timeout):
-                if not isinstance(answer, OK):
-                    raise BenchError(f"the router takes no message: {answer}")
+    await send_to_each(target, queues[: options.waiting], options.size, timeout=options.timeout)
 
 
 class _Listener:
-    """Notes when each of the service's milestones arrives."""
+    """Records the times at which SOKS, the first message and ALLS arrive."""
 
     def __init__(self, client: SmpClient) -> None:
         self.result = _Round()
@@ -153,7 +142,7 @@ class _Listener:
             self.done.set()
 
 
-async def _subs(client: SmpClient) -> _Listener:
+async def _send_subs(client: SmpClient) -> _Listener:
     service = client.connection.service
     assert service is not None
     listener = _Listener(client)
@@ -167,27 +156,26 @@ async def _finish(options: ServiceOptions, client: SmpClient, listener: _Listene
         await listener.done.wait()
     result = listener.result
     if not result.soks or not result.alls:
-        raise BenchError("SUBS was not answered by SOKS and ALLS")
+        raise BenchError("the router did not answer SUBS with SOKS and ALLS")
     if result.messages != options.waiting:
-        raise BenchError(f"{result.messages} messages came before ALLS, {options.waiting} were waiting")
+        raise BenchError(f"{options.waiting} messages were waiting, {result.messages} arrived before ALLS")
     await client.close()
     return result
 
 
 async def _round(options: ServiceOptions, credentials: ServiceCredentials) -> _Round:
-    """Nothing is acknowledged, so the next round finds the same messages."""
     client = await open_client(options.target, credentials)
-    return await _finish(options, client, await _subs(client))
+    return await _finish(options, client, await _send_subs(client))
 
 
 async def _slow_round(options: ServiceOptions, credentials: ServiceCredentials) -> float | None:
-    """MiB by which the edges grew while the client did not read."""
+    """Return the growth of the edges' memory, in MiB, while the client does not read."""
     pids = options.target.pids
     if not pids:
         return None
     idle = sum(map(rss_bytes, pids))
     client = await open_client(options.target, credentials)
-    listener = await _subs(client)
+    listener = await _send_subs(client)
     client.connection.pause_reading()
     most = idle
     until = time.monotonic() + options.slow_seconds

@@ -1,20 +1,20 @@
-"""`weir bench stall`: how long others wait while one client sends full blocks of SUBs."""
+"""`weir bench stall`: how long other clients wait while one client sends full blocks of SUBs."""
 
 import asyncio
 import time
 from array import array
 from dataclasses import dataclass
 
+from weir.bench.clients import create_queues, open_client
 from weir.bench.cycle import percentile
-from weir.bench.lanes import open_client
-from weir.bench.subscribe import Sender, create_queues, subscriptions
+from weir.bench.subscribe import BlockSender, subscriptions
 from weir.bench.target import Target
 from weir.bench.workers import Worker, pool
 from weir.client.smp import SmpClient
 from weir.crypto.keys import KeyType
 
-_PAUSE = 0.002
-_QUIET = 2.0
+_PAUSE = 0.002  # seconds between two PINGs
+_QUIET = 2.0  # seconds of PINGs without SUBs
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class StallOptions:
 
 @dataclass(frozen=True)
 class StallResult:
-    """Round trips of PING on another connection, without and with the SUBs."""
+    """Round-trip times of PING on another connection: quiet, without SUBs; busy, while the SUBs are sent."""
 
     subs_per_block: int
     quiet_p50_ms: float
@@ -34,15 +34,15 @@ class StallResult:
     busy_p50_ms: float
     busy_p99_ms: float
     busy_max_ms: float
-    stall_p50_ms: float  # what the SUBs add
+    stall_p50_ms: float  # busy_p50_ms − quiet_p50_ms
 
 
 def run_stall(options: StallOptions) -> StallResult:
     with pool(_work, [(options, True), (options, False)]) as workers:
         per_block = workers.gather()[0]
-        workers.tell("quiet")
+        workers.start_all("quiet")
         _, quiet = workers.gather()
-        workers.tell("busy")
+        workers.start_all("busy")
         _, busy = workers.gather()
     quiet, busy = sorted(quiet), sorted(busy)
     return StallResult(
@@ -63,14 +63,13 @@ async def _work(worker: Worker, share: tuple[StallOptions, bool]) -> "array[floa
 
 async def _subscribe(worker: Worker, options: StallOptions) -> "array[float]":
     target = options.target
-    client = await open_client(target)
-    queues = await create_queues(target, client, options.queues, options.keys)
-    await client.close()
-    again = await open_client(target)
-    contents = subscriptions(again.connection, queues)
-    sender = Sender(again.connection, contents, len(queues))
-    await worker.ready(contents[0][0])
-    await worker.ready()
+    async with await open_client(target) as client:
+        queues = await create_queues(target, client, options.queues, options.keys)
+    connection = (await open_client(target)).connection
+    contents = subscriptions(connection, queues)
+    sender = BlockSender(connection, contents, len(queues))
+    await worker.report(contents[0][0])
+    await worker.report()
     sender.start()
     await sender.done.wait()
     return array("d")
@@ -78,10 +77,10 @@ async def _subscribe(worker: Worker, options: StallOptions) -> "array[float]":
 
 async def _ping(worker: Worker, options: StallOptions) -> "array[float]":
     client = await open_client(options.target)
-    await worker.ready()
+    await worker.report()
     quiet = await _round_trips(client, _QUIET)
-    await worker.ready(quiet)
-    # Enough for the SUBs at any rate worth measuring.
+    await worker.report(quiet)
+    # At 20,000 SUBs per second, the PINGs end with the SUBs. At a lower rate, they end earlier.
     return await _round_trips(client, max(1.0, options.queues / 20000))
 
 

@@ -1,25 +1,24 @@
-"""`weir bench sub`: a client comes back with many queues and subscribes to all of them in batches."""
+"""`weir bench sub`: a client reconnects and subscribes to many queues in batches."""
 
 import asyncio
 import os
 import time
 from dataclasses import dataclass
 
-from weir.bench.lanes import Queue, key_type_for, open_client
+from weir.bench.clients import Queue, create_queues, open_client, session_key
+from weir.bench.publickey import x25519_us
 from weir.bench.system import spent, usage
-from weir.bench.target import BenchError, Target
+from weir.bench.target import Target
 from weir.bench.workers import Worker, default_processes, pool, split
-from weir.client.smp import Request, SmpClient
 from weir.crypto.authenticator import authenticate, sign
-from weir.crypto.keys import KeyType, dh, generate
-from weir.transport.client import ClientConnection
-from weir.wire.commands import NEW, SUB
-from weir.wire.replies import IDS, OK, SOK
-from weir.wire.smp import encode_command
-from weir.wire.transmission import decode_replies, encode_client, for_auth, pack_forward
+from weir.crypto.keys import KeyType, dh
+from weir.transport.smp import SmpClientConnection
+from weir.wire.smp.codec import encode_command
+from weir.wire.smp.commands import SUB
+from weir.wire.smp.replies import OK, SOK
+from weir.wire.smp.transmission import decode_replies, encode_client, for_auth, pack_forward
 
-_WINDOW = 4  # blocks a client sends ahead
-_CREATE = 500
+_WINDOW = 4  # blocks that wait for their answers at once
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,8 @@ class SubscribeResult:
     sub_edge_us: float | None = None
     sub_redis_us: float | None = None
     subs_per_cpu_s: float | None = None
+    x25519_us: float | None = None  # CPU time of libsodium for one X25519
+    sub_x25519s: float | None = None  # CPU time of one SUB (edges and Redis) divided by x25519_us
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ def run_subscribe(options: SubscribeOptions) -> SubscribeResult:
     with pool(_subscribe, shares) as workers:
         workers.gather()
         before = usage(target.pids, target.redis_url)
-        workers.tell("go")
+        workers.start_all("go")
         finished = workers.gather()
         used = spent(before, usage(target.pids, target.redis_url))
     wall = max(seconds for seconds, _, _ in finished)
     known = bool(target.pids)
+    unit_us = x25519_us()
     return SubscribeResult(
         options.queues,
         options.queues / wall,
@@ -75,28 +77,16 @@ def run_subscribe(options: SubscribeOptions) -> SubscribeResult:
         used.edges_s / options.queues * 1e6 if known else None,
         used.redis_s / options.queues * 1e6 if known else None,
         options.queues / (used.edges_s + used.redis_s) if known else None,
+        unit_us,
+        (used.edges_s + used.redis_s) / options.queues * 1e6 / unit_us if known else None,
     )
 
 
-async def create_queues(target: Target, client: SmpClient, count: int, key_type: KeyType) -> list[Queue]:
-    """Many queues at once, unsecured and not subscribed."""
-    kind = key_type_for(client.session.version, key_type)
-    queues: list[Queue] = []
-    while len(queues) < count:
-        keys = [generate(kind) for _ in range(min(_CREATE, count - len(queues)))]
-        dh_key = generate("x25519").public
-        answers = await client.send_many(
-            [Request(NEW(key.spki, dh_key, target.basic_auth, False), b"", key) for key in keys], timeout=120
-        )
-        for key, answer in zip(keys, answers, strict=True):
-            if not isinstance(answer, IDS):
-                raise BenchError(f"the router makes no queue: {answer}")
-            queues.append(Queue(answer.rcv_id, answer.snd_id, key, None))
-    return queues
+def subscriptions(connection: SmpClientConnection, queues: list[Queue]) -> list[bytes]:
+    """Return block contents with a SUB for every queue.
 
-
-def subscriptions(connection: ClientConnection, queues: list[Queue]) -> list[bytes]:
-    """The blocks' contents of SUB for every queue, authorised ahead of time so that only the router is measured."""
+    The SUBs are authorised before the measurement, so that the generator's cryptography is not measured.
+    """
     session = connection.session
     command = encode_command(session.version, SUB())
     service = connection.service
@@ -110,28 +100,26 @@ def subscriptions(connection: ClientConnection, queues: list[Queue]) -> list[byt
             authorized = service.cert_hash + authorized
         key = queue.rcv_key
         if key.type == "x25519":
-            if connection.server_key is None:
-                raise BenchError("the router offers no key for authenticators: use --keys ed25519")
-            auth = authenticate(dh(connection.server_key, key.private), corr_id, authorized)
+            auth = authenticate(dh(session_key(connection), key.private), corr_id, authorized)
         else:
             auth = sign(key.type, key.private, authorized)
         encoded.append(encode_client(session, sent, auth, service_sig))
     return pack_forward(encoded)
 
 
-class Sender:
-    """Sends blocks with a window, and knows when everything is answered."""
+class BlockSender:
+    """Sends blocks, `_WINDOW` at once, and sets `done` when all commands are answered."""
 
-    def __init__(self, connection: ClientConnection, contents: list[bytes], expected: int) -> None:
+    def __init__(self, connection: SmpClientConnection, contents: list[bytes], expected: int) -> None:
         self.done = asyncio.Event()
         self.errors = 0
         self._connection = connection
         self._contents = iter(contents)
         self._counts = [content[0] for content in contents]
-        self._left = expected
+        self._expected = expected
         self._answered = 0
-        self._next_mark = self._counts[0] if self._counts else 0
-        self._mark = 0
+        self._block = 0
+        self._end_of_block = self._counts[0] if self._counts else 0
         connection.attach(self)
 
     def start(self) -> None:
@@ -146,22 +134,22 @@ class Sender:
     def on_block(self, content: bytes) -> None:
         for transmission in decode_replies(self._connection.session, content):
             if not transmission.corr_id:
-                continue  # an event
+                continue  # an event has no correlation id
             if not isinstance(transmission.reply, OK | SOK):
                 self.errors += 1
             self._answered += 1
-            if self._answered >= self._next_mark and self._mark + 1 < len(self._counts):
-                self._mark += 1
-                self._next_mark += self._counts[self._mark]
+            if self._answered >= self._end_of_block and self._block + 1 < len(self._counts):
+                self._block += 1
+                self._end_of_block += self._counts[self._block]
                 self._send()
-        if self._answered >= self._left:
+        if self._answered >= self._expected:
             self.done.set()
 
     def on_writable(self) -> None:
         pass
 
     def on_closed(self) -> None:
-        self.errors += self._left - self._answered
+        self.errors += self._expected - self._answered
         self.done.set()
 
 
@@ -169,12 +157,11 @@ async def _subscribe(worker: Worker, share: _Share) -> tuple[float, int, float]:
     options, target = share.options, share.options.target
     senders = []
     for count in split(share.queues, share.connections):
-        client = await open_client(target)
-        queues = await create_queues(target, client, count, options.keys)
-        await client.close()
-        again = await open_client(target)
-        senders.append(Sender(again.connection, subscriptions(again.connection, queues), count))
-    await worker.ready()
+        async with await open_client(target) as client:
+            queues = await create_queues(target, client, count, options.keys)
+        connection = (await open_client(target)).connection
+        senders.append(BlockSender(connection, subscriptions(connection, queues), count))
+    await worker.report()
     cpu, start = time.process_time(), time.monotonic()
     for sender in senders:
         sender.start()

@@ -1,4 +1,4 @@
-"""What processes and the machine have used: CPU time, memory, Redis' own account."""
+"""Reads the CPU time and memory that processes, the machine and Redis have used."""
 
 import os
 import time
@@ -12,7 +12,7 @@ _PAGE = os.sysconf("SC_PAGESIZE")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, all threads; 0 when it is gone."""
+    """Return the user and system time of all threads of a process; 0 if the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -28,7 +28,7 @@ def rss_bytes(pid: int) -> int:
 
 
 def machine_busy() -> tuple[float, float]:
-    """(busy, all) seconds of all cores since the machine started."""
+    """Return (busy, total) seconds of all cores since the machine started."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     idle = fields[3] + fields[4]
     return (sum(fields) - idle) / _TICKS, sum(fields) / _TICKS
@@ -42,7 +42,7 @@ class RedisUsage:
 
 
 def redis_usage(url: str) -> RedisUsage:
-    """From INFO; for a cluster give one node's URL and read it as that node's."""
+    """Read INFO. For a cluster, this is the usage of the one node that `url` names."""
     client = redis.Redis.from_url(url)
     try:
         info = client.info("cpu") | client.info("stats") | client.info("commandstats")
@@ -59,7 +59,7 @@ def redis_usage(url: str) -> RedisUsage:
 
 @dataclass(frozen=True)
 class Usage:
-    """A moment's account of a router's processes."""
+    """The counters of a router's processes at one moment."""
 
     at: float
     edges: dict[int, float]
@@ -78,7 +78,7 @@ def usage(edge_pids: tuple[int, ...], redis_url: str | None) -> Usage:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was used between two moments."""
+    """The usage between two moments."""
 
     wall_s: float
     edges_s: float

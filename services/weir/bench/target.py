@@ -1,21 +1,22 @@
-"""Which router is measured: any address, or our own `weir up` with its processes."""
+"""The router to measure: any address, or a local `weir up` with its processes and its Redis."""
 
 import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from weir.wire.address import SmpAddress
 from weir.wire.versions import SMP_RANGE, VersionRange
 
 
 class BenchError(Exception):
-    """One line that says what is missing."""
+    """The bench cannot run or has failed. The message is one line for people."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`versions` limits what the generator offers; `pids` are the router's processes, when they can be read."""
+    """`versions` is the range that the generator offers. `pids` are the local processes of the router, if known."""
 
     address: SmpAddress
     versions: VersionRange = SMP_RANGE
@@ -28,22 +29,28 @@ class Target:
         return self.address.basic_auth
 
 
+def read_run_file(home: Path) -> dict[str, Any]:
+    """Read run.json, which a running `weir up` keeps in its home."""
+    try:
+        run: dict[str, Any] = json.loads((home / "run.json").read_text())
+    except OSError:
+        raise BenchError(f"{home}: no `weir up` runs there") from None
+    return run
+
+
 def find_target(
     address: str | None, home: Path | None, version: int | None = None, pids: tuple[int, ...] = ()
 ) -> Target:
     versions = SMP_RANGE if version is None else VersionRange(version, version)
     redis_url, placement_key = None, None
     if home is not None:
-        try:
-            run = json.loads((home / "run.json").read_text())
-        except FileNotFoundError:
-            raise BenchError(f"{home}: no `weir up` runs there") from None
+        run = read_run_file(home)
         address = address or run["address"]
         pids = pids or tuple(run["edges"])
         redis_url = run["redis"]["url"]
         placement_key = Path(run["placement_key"])
     if address is None:
-        raise BenchError("say which router: --address smp://… or --home DIR of a running `weir up`")
+        raise BenchError("which router? give --address smp://…, or --home DIR of a running `weir up`")
     parsed = SmpAddress.parse(address)
     if parsed is None or parsed.scheme != "smp":
         raise BenchError("not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]")
@@ -51,7 +58,7 @@ def find_target(
 
 
 def commit() -> str:
-    """The commit this code is at, with `+` when it was changed since; `unknown` outside a checkout."""
+    """Return the commit of this code, with a `+` if files have changed since; `unknown` outside a checkout."""
     here = Path(__file__).parent
     try:
         head = subprocess.run(

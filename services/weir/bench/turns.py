@@ -1,5 +1,8 @@
-"""Comparisons, by turns: what differs by less than a busy machine changes within minutes is measured in short runs of
-one side and the other, and the medians are compared."""
+"""`weir bench scale` and `weir bench traces`: comparisons of two sides by turns.
+
+The speed of a busy machine changes within minutes, by more than the difference that these benches look for. So they
+measure short runs of one side and the other by turns, and compare the medians.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -19,24 +22,29 @@ _RATIO = 0.01
 
 @dataclass(frozen=True)
 class ScaleResult:
-    """CPU per cycle of an edge by itself, and of two that share clients and Redis: half of the pairs cross."""
+    """CPU per cycle of a single edge, and of two edges that share clients and Redis.
+
+    With two edges, about half of the pairs have their sender and their recipient on different edges.
+    """
 
     one_edge_us: float
     two_edges_us: float
-    two_edges_gain: float  # capacity by CPU time: twice the CPU, at what a cycle costs there
+    two_edges_gain: float  # capacity of two edges divided by that of one: 2 × one_edge_us / two_edges_us
 
 
 @dataclass(frozen=True)
 class TracesResult:
     untraced_edge_us: float
     traced_edge_us: float
-    trace_cost: float  # of throughput, by the edges' CPU time
-    exports: int  # requests the collector got
+    trace_cost: float  # fraction of throughput lost, computed from the CPU time of the edges
+    exports: int  # requests that the collector received
 
 
 def run_scale(seconds: float, rounds: int = 5, clients: int = _CLIENTS) -> ScaleResult:
-    """Two routers of one edge each, at the same time, against one router of two edges: as many processes, clients and
-    connections either way, so that a machine with few cores is equally busy."""
+    """Compare two routers with one edge each, which run at the same time, with one router with two edges.
+
+    Both sides have the same number of processes, clients and connections, so both load a small machine alike.
+    """
     single: list[float] = []
     double: list[float] = []
     with own_router(1) as one, own_router(1) as other, own_router(2) as two, ThreadPoolExecutor(2) as threads:
@@ -50,7 +58,7 @@ def run_scale(seconds: float, rounds: int = 5, clients: int = _CLIENTS) -> Scale
 
 
 def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> TracesResult:
-    """An edge without tracing, and one that traces 1 % of messages to a collector on this machine."""
+    """Compare an edge without tracing with one that traces 1 % of messages to a collector on this machine."""
     with _collector() as (url, exports):
         settings = {"WEIR_TELEMETRY_TRACES": url, "WEIR_TELEMETRY_SAMPLE_RATIO": str(_RATIO)}
         with own_router(1) as off, own_router(1, settings) as on:
@@ -63,7 +71,7 @@ def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> Trac
 
 
 def _cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> tuple[float, float]:
-    """Median CPU of the edges per cycle, in µs, of each."""
+    """Return the median CPU time of the edges per cycle, in µs, of each side."""
     costs: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
         sides = ((first, costs[0]), (second, costs[1]))
@@ -74,13 +82,15 @@ def _cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> 
 
 def _edge_us(result: CycleResult) -> float:
     if result.errors or result.edge_us is None:
-        raise BenchError(f"{result.errors} clients stopped: {result.first_error or 'no cycle was completed'}")
+        raise BenchError(
+            f"{result.errors} clients stopped after an error: {result.first_error or 'no cycle was completed'}"
+        )
     return result.edge_us
 
 
 @contextmanager
 def _collector() -> Iterator[tuple[str, list[int]]]:
-    """Takes spans (OTLP over HTTP) and throws them away; the list gets the size of every request."""
+    """Run a collector that accepts spans (OTLP over HTTP) and drops them. The list gets the size of every request."""
     exports: list[int] = []
 
     class Sink(BaseHTTPRequestHandler):

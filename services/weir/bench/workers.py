@@ -1,4 +1,10 @@
-"""Generator processes: each prepares its share, waits for the common start, works, and sends what it counted."""
+"""Generator processes and their coordinator.
+
+generator                              coordinator
+prepare its share, report() ─────────► gather()
+wait              ◄─────────────────── start_all() or run_one()
+work, report() or return ────────────► gather()
+"""
 
 import asyncio
 import contextlib
@@ -13,38 +19,41 @@ from typing import Any
 
 import uvloop
 
-from weir.bench.target import BenchError
+from weir.bench.system import Spent, spent, usage
+from weir.bench.target import BenchError, Target
 
 Body = Callable[["Worker", Any], Coroutine[Any, Any, Any]]
 
 
 class Worker:
-    """The process's end: `ready` with anything the coordinator should know, then the message that starts it."""
+    """The generator's end of the pipe to the coordinator."""
 
     def __init__(self, pipe: "Connection[Any, Any]") -> None:
         self._pipe = pipe
 
-    async def ready(self, about: Any = None) -> Any:
-        self._pipe.send(("ready", about))
+    async def report(self, value: Any = None) -> Any:
+        """Send a value to the coordinator, then wait for the coordinator's message and return it."""
+        self._pipe.send(("ready", value))
         return await asyncio.to_thread(self._pipe.recv)
 
 
 @dataclass
 class Pool:
-    """The coordinator's end."""
+    """The coordinator's ends of the pipes to all generators."""
 
     pipes: "list[Connection[Any, Any]]"
 
     def gather(self) -> list[Any]:
-        """One message of every process, in order."""
+        """Wait for one value from every generator. Return the values in order."""
         return [_received(pipe) for pipe in self.pipes]
 
-    def ask(self, place: int, message: Any) -> Any:
-        """Start one process alone, and wait for what it has to say."""
+    def run_one(self, place: int, message: Any) -> Any:
+        """Send a message to one generator alone, and wait for the value that it reports."""
         self.pipes[place].send(message)
         return _received(self.pipes[place])
 
-    def tell(self, message: Any) -> None:
+    def start_all(self, message: Any) -> None:
+        """Send a message to every generator."""
         for pipe in self.pipes:
             pipe.send(message)
 
@@ -61,7 +70,7 @@ def _received(pipe: "Connection[Any, Any]") -> Any:
 
 @contextlib.contextmanager
 def pool(body: Body, shares: list[Any]) -> Iterator[Pool]:
-    """One process per share. They end with the block."""
+    """Run one process per share during the `with` block."""
     context = multiprocessing.get_context("spawn")
     processes, pipes = [], []
     try:
@@ -95,13 +104,26 @@ def _main(pipe: "Connection[Any, Any]", body: Body, share: Any) -> None:
 
 
 def split(count: int, parts: int) -> list[int]:
-    """`count` as evenly as can be."""
+    """Split `count` into parts that differ by at most one."""
     return [count // parts + (number < count % parts) for number in range(parts)]
 
 
 def default_processes(wanted: int) -> int:
-    """As many as there are cores, but no more than there is work for."""
+    """One process per core, but not more than `wanted`."""
     return max(1, min(wanted, os.cpu_count() or 1))
+
+
+def measure_window(workers: Pool, target: Target, warmup: float, seconds: float) -> Spent:
+    """Start all generators. After the warm-up, measure what the router uses in `seconds`.
+
+    The generators get the begin and the end of the window.
+    """
+    begin = time.monotonic() + 0.2 + warmup
+    workers.start_all((begin, begin + seconds))
+    time.sleep(max(0.0, begin - time.monotonic()))
+    before = usage(target.pids, target.redis_url)
+    time.sleep(max(0.0, begin + seconds - time.monotonic()))
+    return spent(before, usage(target.pids, target.redis_url))
 
 
 async def sleep_until(moment: float) -> None:

@@ -1,12 +1,16 @@
-"""Argument parsers whose help teaches: a description, the options with their defaults, examples."""
+"""Argument parsers and the options that several commands share.
+
+Every command's help has a description, all options with their defaults, and examples.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from weir.cli.errors import Fail
-from weir.router.config import ConfigError, RouterConfig, load
+from weir.cli.errors import Fail, os_error
+from weir.config.schema import ConfigError
+from weir.router.config import RouterConfig, load
 from weir.wire.address import SmpAddress
 
 
@@ -29,11 +33,31 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.strip().splitlines())
 
 
+def add_certificate_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="algorithm of new keys (ed448)")
+    p.add_argument("--days", type=positive, default=36500, help="validity of the online certificate in days (36500)")
+
+
 def load_config(path: Path | None) -> RouterConfig:
     try:
         return load(path)
     except ConfigError as error:
         raise Fail(str(error)) from None
+
+
+def read_secret(path: Path) -> str:
+    """Read a file that holds one password."""
+    try:
+        return path.read_text("utf-8").strip()
+    except OSError as error:
+        raise os_error(path, error) from None
+
+
+def smp_address(text: str) -> SmpAddress:
+    address = SmpAddress.parse(text)
+    if address is None or address.scheme != "smp":
+        raise Fail("not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]")
+    return address
 
 
 def port(text: str) -> int:

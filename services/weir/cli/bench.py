@@ -1,4 +1,4 @@
-"""`weir bench`: measure this machine, our router, or any other SMP router."""
+"""`weir bench`: measures an SMP router and this machine."""
 
 from __future__ import annotations
 
@@ -14,28 +14,45 @@ from weir.cli.errors import Fail
 from weir.wire.versions import SMP_RANGE
 
 _BENCHES = {
-    "floor": "the least CPU a cycle can take on this machine",
-    "cycle": "SEND→MSG→ACK: rate, latency, CPU, fraction of the floor",
-    "connections": "memory of an idle subscribed client, handshakes per second",
-    "sub": "batched SUB of many queues",
-    "memory": "Redis' memory per idle queue and per waiting message",
-    "stall": "how long others wait while one client sends blocks of SUBs",
-    "cross": "ends on two edges against ends on one",
-    "service": "SUBS→SOKS→ALLS of a service with many queues",
-    "association": "batched SUB with a service against batched SUB without",
-    "scale": "two edges against one, on routers of its own",
-    "traces": "what tracing 1 % of messages costs, on routers of its own",
-    "all": "everything, on a router of its own, against the bars",
+    "floor": "CPU time of the cryptography in one cycle on this machine: the yardstick for cycle",
+    "publickey": "X25519 and Ed25519: one at a time by libsodium, and many at once",
+    "cycle": "SEND → MSG → ACK between pairs of clients: rate, latency, CPU, fraction of the floor",
+    "connections": "memory of an idle subscribed client; rate and CPU of handshakes",
+    "sub": "a client that subscribes to many queues in batches (SUB)",
+    "memory": "Redis memory of an idle queue and of a waiting message",
+    "stall": "how long other clients wait while one client sends full blocks of SUBs",
+    "cross": "sender and recipient on different edges, compared with the same edge",
+    "service": "a service that reconnects: SUBS → SOKS → MSG … → ALLS",
+    "association": "SUBs that associate queues with a service, compared with plain SUBs",
+    "scale": "two edges compared with one edge",
+    "traces": "an edge that traces 1 % of messages, compared with an edge without tracing",
+    "fairness": "what a well-behaved client notices of one that floods, does not read, reconnects …",
+    "timing": "whether the time of an AUTH error tells if a queue exists",
+    "all": "all benches, compared with the bars (docs/bench.md)",
 }
-_TABLE = "\n".join(f"  {name:12} {text}" for name, text in _BENCHES.items())
+_DESCRIPTION = f"""\
+Measures an SMP router on this machine. One cycle is a message's way: SEND → OK, MSG → ACK → OK.
+
+benches:
+{chr(10).join(f"  {name:12} {text}" for name, text in _BENCHES.items())}
+
+Which router is measured:
+  floor, publickey             none
+  scale, traces, fairness, timing, all
+                               routers that the bench starts and removes itself
+  memory, cross                a running `weir up`, named by --home
+  all others                   a running `weir up` (--home), or any SMP router (--address)
+With --home, the results include CPU and memory of the edges and of Redis. With --address, --pid adds CPU and memory of
+the router's processes if they run on this machine.
+
+How to read results: *_per_s is per second of time, *_per_cpu_s per second of the router's CPU time. A busy machine
+changes the first more than the second. docs/bench.md explains every value."""
 
 
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir bench",
-        f"Measures.\n\nbenches:\n{_TABLE}\n\n"
-        "--home of a running `weir up` also gives CPU and memory of its edges and of Redis; --address drives any SMP\n"
-        "router, and --pid gives the CPU and memory of its processes when they run on this machine.",
+        _DESCRIPTION,
         """
 weir bench floor
 weir bench cycle --home data --clients 32 --json cycle.json
@@ -45,22 +62,51 @@ weir bench service --home data --queues 1000000 --waiting 1000
 weir bench all --json all.json
 """,
     )
-    p.add_argument("bench", choices=list(_BENCHES), metavar="BENCH", help=", ".join(_BENCHES))
-    p.add_argument("--home", type=Path, metavar="DIR", help="of a running `weir up`")
-    p.add_argument("--address", metavar="A", help="smp://FINGERPRINT[:PASSWORD]@host[:port], any router")
-    p.add_argument("--pid", type=positive, action="append", default=[], metavar="P", help="a process of that router")
-    p.add_argument("--smp-version", type=int, choices=range(SMP_RANGE.min, SMP_RANGE.max + 1), metavar="V", help="6–19")
-    p.add_argument("--keys", choices=["x25519", "ed25519", "ed448"], default="x25519", help="of queues (x25519)")
-    p.add_argument("--clients", type=positive, default=32, metavar="N", help="cycle, cross: pairs (32)")
-    p.add_argument("--seconds", type=float, default=10.0, metavar="S", help="time to measure (10)")
-    p.add_argument("--size", type=positive, default=16000, metavar="B", help="bytes of a message (16000)")
-    p.add_argument("--processes", type=int, default=0, metavar="N", help="of the generator (as many as cores)")
-    p.add_argument("--connections", type=positive, metavar="N", help="connections: idle clients (2000); sub: 2")
-    p.add_argument("--queues", type=positive, metavar="N", help="sub (10000), memory, stall (20000), service (1000)")
-    p.add_argument("--waiting", type=int, metavar="M", help="service: queues with a message (1000)")
-    p.add_argument("--rounds", type=positive, default=5, metavar="N", help="service: medians of so many (5)")
-    p.add_argument("--slow", type=float, default=0.0, metavar="S", help="service: a last client that does not read")
-    p.add_argument("--json", type=Path, metavar="FILE", help="write the results, too (keys: docs/bench.md)")
+    p.add_argument("bench", choices=list(_BENCHES), metavar="BENCH", help="one of the benches above")
+    p.add_argument("--json", type=Path, metavar="FILE", help="also write the results to FILE")
+    which = p.add_argument_group("which router")
+    which.add_argument("--home", type=Path, metavar="DIR", help="home of a running `weir up`")
+    which.add_argument("--address", metavar="A", help="any router: smp://FINGERPRINT[:PASSWORD]@host[:port]")
+    which.add_argument(
+        "--pid", type=positive, action="append", default=[], metavar="P", help="a process of that router (repeatable)"
+    )
+    which.add_argument(
+        "--smp-version",
+        type=int,
+        choices=range(SMP_RANGE.min, SMP_RANGE.max + 1),
+        metavar="V",
+        help=f"use this protocol version, {SMP_RANGE.min} to {SMP_RANGE.max} (the highest that both support)",
+    )
+    load = p.add_argument_group("load")
+    load.add_argument(
+        "--keys", choices=["x25519", "ed25519", "ed448"], default="x25519", help="type of the queues' keys (x25519)"
+    )
+    load.add_argument(
+        "--clients", type=positive, default=32, metavar="N", help="cycle, cross: pairs of sender and recipient (32)"
+    )
+    load.add_argument("--seconds", type=float, default=10.0, metavar="S", help="length of the measurement (10)")
+    load.add_argument("--size", type=positive, default=16000, metavar="B", help="size of a message in bytes (16000)")
+    load.add_argument(
+        "--processes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="cycle, connections, sub: generator processes (one per core)",
+    )
+    load.add_argument(
+        "--connections", type=positive, metavar="N", help="connections: idle clients (2000); sub: connections (2)"
+    )
+    load.add_argument(
+        "--queues",
+        type=positive,
+        metavar="N",
+        help="sub: queues (10000); memory, stall: 20000; association: 6000; service: 1000",
+    )
+    load.add_argument("--waiting", type=int, metavar="M", help="service: queues that have a message (1000)")
+    load.add_argument("--rounds", type=positive, default=5, metavar="N", help="service, fairness: number of rounds (5)")
+    load.add_argument(
+        "--slow", type=float, default=0.0, metavar="S", help="service: a last round, not read for S seconds (none)"
+    )
     options = p.parse_args(argv)
     try:
         values = _RUNNERS[options.bench](options)
@@ -88,6 +134,12 @@ def _floor(options: argparse.Namespace) -> dict[str, Any]:
     return _show("floor", report.keys(run_floor(FloorOptions(options.size, min(3.0, options.seconds)))))
 
 
+def _public_keys(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.publickey import run_public_keys
+
+    return _show("publickey", report.keys(run_public_keys()))
+
+
 def _cycle(options: argparse.Namespace) -> dict[str, Any]:
     from weir.bench.cycle import CycleOptions, floor_fractions, run_cycle
     from weir.bench.floor import FloorOptions, run_floor
@@ -108,11 +160,11 @@ def _cycle(options: argparse.Namespace) -> dict[str, Any]:
     values = report.keys(result) | floor_fractions(result, floor.cycles_per_cpu_s)
     _show("cycle", values)
     if result.generator_bound:
-        print("the generator is the bottleneck: give it more --processes, or more cores")
+        print("the generator is the bottleneck: add --processes, or use a machine with more cores")
     elif result.machine_fraction > 0.95:
-        print("the machine is busy: cycles_per_s is shared with the generator, cycles_per_cpu_s is the router's own")
+        print("all cores are busy: the generator lowers cycles_per_s, but not cycles_per_cpu_s")
     if result.errors:
-        print(f"{result.errors} clients stopped: {result.first_error}")
+        print(f"{result.errors} clients stopped after an error; the first error: {result.first_error}")
     return values
 
 
@@ -200,6 +252,19 @@ def _traces(options: argparse.Namespace) -> dict[str, Any]:
     return _show("traces", report.keys(run_traces(3 * options.seconds)))
 
 
+def _fairness(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.fairness import fairness_keys, run_fairness
+
+    return _show("fairness: times of a cycle beside a hostile client", fairness_keys(run_fairness(options.rounds)))
+
+
+def _timing(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.timing import run_timing
+
+    result = run_timing()
+    return _show("timing", {**result.ratios, "worst_ratio": result.worst_ratio})
+
+
 def _all(options: argparse.Namespace) -> dict[str, Any]:
     from weir.bench.bars import run_all
 
@@ -208,6 +273,7 @@ def _all(options: argparse.Namespace) -> dict[str, Any]:
 
 _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "floor": _floor,
+    "publickey": _public_keys,
     "cycle": _cycle,
     "connections": _connections,
     "sub": _sub,
@@ -218,5 +284,7 @@ _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "association": _association,
     "scale": _scale,
     "traces": _traces,
+    "fairness": _fairness,
+    "timing": _timing,
     "all": _all,
 }

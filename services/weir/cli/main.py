@@ -1,4 +1,4 @@
-"""The `weir` command: finds the module of a command and imports nothing else, so that every command starts quickly."""
+"""The `weir` command. It imports only the module of the command that runs, so that every command starts quickly."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
-    "up": Command("weir.cli.up", "start a router on this machine: Redis, edges, identity and all"),
-    "ping": Command("weir.cli.ping", "connect to any SMP router and measure the round trip"),
+    "up": Command("weir.cli.up", "start a complete router on this machine: identity, Redis, edges"),
+    "ping": Command("weir.cli.ping", "connect to any SMP router and measure the round-trip time"),
     "smp": Command("weir.cli.smp", "the parts of an SMP router: init, cert, edge, config, ctl, check"),
-    "service": Command("weir.cli.service", "receive and notification services: list, show, drift, rotate, forget"),
-    "import": Command("weir.cli.import_ini", "turn a reference server's smp-server.ini into weir.toml"),
-    "redis": Command("weir.cli.redis", "run the bundled Valkey alone"),
-    "bench": Command("weir.cli.bench", "measure this machine, our router or any other"),
-    "operator": Command("weir_operator.main", "the Kubernetes operator"),
+    "service": Command("weir.cli.service", "list, inspect, rotate and forget receive and notification services"),
+    "import": Command("weir.cli.import_ini", "convert a reference server's smp-server.ini to weir.toml"),
+    "redis": Command("weir.cli.redis", "run the bundled Valkey server alone"),
+    "bench": Command("weir.cli.bench", "measure this machine and any SMP router"),
+    "operator": Command("weir_operator.main", "run the Kubernetes operator"),
     "ntf": Command("weir.cli.ntf", "the notification router (not in this release)"),
 }
 
@@ -33,9 +33,9 @@ usage: weir COMMAND …
 commands:
 {chr(10).join(f"  {name:10} {command.text}" for name, command in COMMANDS.items())}
 
-`weir COMMAND --help` explains a command with examples. For a start:
-  weir up --home data --host 127.0.0.1      a router on this machine
-  weir ping smp://…                         is it there?
+`weir COMMAND --help` explains a command with examples. To begin:
+  weir up --home data --host 127.0.0.1      start a router on this machine
+  weir ping smp://…                         check that the router answers
 """
 
 
@@ -53,11 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def dispatch(program: str, commands: dict[str, Command], arguments: list[str]) -> int:
-    """Run `commands[arguments[0]]` with the rest. One clear line and 1 when it fails, 130 after Ctrl-C."""
+    """Run `commands[arguments[0]]` with the other arguments and return the exit code.
+
+    A command that fails prints one clear line and returns 1. Ctrl-C returns 130.
+    """
     name, rest = arguments[0], arguments[1:]
     command = commands.get(name)
     if command is None:
-        print(f"{program}: no command {name!r}; there are {', '.join(commands)}", file=sys.stderr)
+        print(f"{program}: unknown command {name!r}; the commands are {', '.join(commands)}", file=sys.stderr)
         return 2
     try:
         module = importlib.import_module(command.module)
@@ -74,8 +77,15 @@ def dispatch(program: str, commands: dict[str, Command], arguments: list[str]) -
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; the interpreter must not complain about it at exit
+        sys.stderr.close()  # The reader of the output has gone: keep the interpreter from reporting that at exit.
         return 141
+    except Exception as error:
+        from weir.transport.openssl import OpenSSLUnavailable  # late: few commands use TLS
+
+        if not isinstance(error, OpenSSLUnavailable):
+            raise
+        print(f"{program} {name}: {error}", file=sys.stderr)
+        return 1
     return code
 
 

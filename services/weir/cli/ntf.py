@@ -1,4 +1,4 @@
-"""`weir ntf`: the notification router's place in a deployment. It is not part of this release."""
+"""`weir ntf`: a placeholder for the notification router, which is not part of this release."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from weir.cli.arguments import parser
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir ntf",
-        "The notification router (NTF) is not part of this release. The command says so and waits for SIGTERM,\n"
-        "so that a Deployment of it is stable and can be upgraded in place later.",
+        "The notification router (NTF) is not part of this release. This command prints that and waits for SIGTERM,\n"
+        "so that a Kubernetes Deployment with it stays up and can be upgraded in place later.",
         "weir ntf --config /etc/weir/weir.toml",
     )
-    p.add_argument("--config", metavar="FILE", help="its configuration file (not read yet)")
+    p.add_argument("--config", metavar="FILE", help="configuration file (not read yet)")
     p.parse_args(argv)
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    stop_signals = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
     print("weir ntf: the notification router is not part of this release; waiting for SIGTERM", flush=True)
-    signal.sigwait(ends)
+    signal.sigwait(stop_signals)
     return 0

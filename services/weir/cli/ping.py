@@ -1,4 +1,4 @@
-"""`weir ping`: is a router there, who is it, what does it speak, how far is it."""
+"""`weir ping`: checks that a router answers, and prints its identity, versions and round-trip times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import statistics
 from collections.abc import Sequence
 
-from weir.cli.arguments import parser, positive
+from weir.cli.arguments import parser, positive, smp_address
 from weir.cli.errors import Fail
 from weir.client.smp import ClientError, SmpClient
 from weir.transport.client import ConnectError
@@ -17,8 +17,8 @@ from weir.wire.errors import HandshakeError
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir ping",
-        "Connects to an SMP router, checks that it is the one the address names, shakes hands and sends PING.\n"
-        "Prints its version range, the version agreed on, TLS parameters and round-trip times.",
+        "Connects to an SMP router, checks that its certificate has the fingerprint in the address, and sends PING.\n"
+        "Prints the router's version range, the agreed version, the TLS parameters and the round-trip times.",
         """
 weir ping smp://FINGERPRINT@smp.example.org
 weir ping smp://FINGERPRINT@127.0.0.1:5223 --count 10
@@ -26,14 +26,12 @@ weir ping smp://FINGERPRINT@old.example.org --no-alpn      # as the oldest clien
 """,
     )
     p.add_argument("address", help="smp://FINGERPRINT@host[,host…][:port]")
-    p.add_argument("--count", type=positive, default=3, metavar="N", help="PINGs to send (3)")
-    p.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds to wait (10)")
+    p.add_argument("--count", type=positive, default=3, metavar="N", help="number of PINGs (3)")
+    p.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds to wait for each answer (10)")
     p.add_argument("--tls12", action="store_true", help="use TLS 1.2")
-    p.add_argument("--no-alpn", action="store_true", help="connect as clients before ALPN did (version 6 only)")
+    p.add_argument("--no-alpn", action="store_true", help="send no ALPN, as clients of version 6 do")
     options = p.parse_args(argv)
-    address = SmpAddress.parse(options.address)
-    if address is None or address.scheme != "smp":
-        raise Fail("not an smp:// address: expected smp://FINGERPRINT@host[:port]")
+    address = smp_address(options.address)
     return asyncio.run(_ping(address, options.count, options.timeout, options.tls12, not options.no_alpn))
 
 
@@ -65,5 +63,5 @@ async def _ping(address: SmpAddress, count: int, timeout: float, tls12: bool, al
 
 def _explain(error: ConnectError) -> str:
     if error.error is HandshakeError.IDENTITY:
-        return "another router answers there: its certificate is not the one the address names"
+        return "another router answers there: its certificate does not have the fingerprint in the address"
     return str(error)

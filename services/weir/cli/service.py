@@ -1,4 +1,4 @@
-"""`weir service`: what services there are, what they hold, who is connected; rotation and forgetting."""
+"""`weir service`: lists services and their state, rotates their certificates, and forgets services."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from weir.cli.arguments import load_config, parser
 from weir.cli.errors import Fail
-from weir.router.config_kinds import DURATION, show_duration
+from weir.config.kinds import DURATION, show_duration
 
 if TYPE_CHECKING:
     from weir.router.config import RouterConfig
-    from weir.store.records import ServiceInfo
-    from weir.store.store import Store
+    from weir.router.store.records import ServiceInfo
+    from weir.router.store.store import Store
 
 _DRIFT = ("ok", "more", "fewer", "diff")
 
@@ -28,11 +28,16 @@ _DRIFT = ("ok", "more", "fewer", "diff")
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir service",
-        "Services are clients with a certificate. list: all of them. show: one, with its certificates, who is\n"
-        "connected and since when, and the fold's progress. drift: how often SUBS found what the service expected.\n"
-        "rotate: a new identity certificate continues an old one's ServiceId, at once or with an overlap.\n"
-        "forget: the service ends, its queues belong to nobody, its certificate may start anew.\n"
-        "A SERVICE is its id or a certificate's fingerprint (base64url, or the beginning of it).",
+        "A service is a client with a certificate. It subscribes to all its queues with one command, SUBS. The router\n"
+        "then sends all waiting messages; this is called the fold.\n\n"
+        "actions:\n"
+        "  list      list all services\n"
+        "  show      show one service: its certificates, its connection, the progress of its fold\n"
+        "  drift     count how often SUBS found the expected queues (ok), more, fewer, or others (diff)\n"
+        "  rotate    give a service a new certificate under the same service id, at once or with an overlap\n"
+        "  forget    remove a service. Its queues stay and belong to no service. Its certificate may register again\n\n"
+        "SERVICE is the id of a service or the fingerprint of its certificate, in base64url; the beginning is enough.\n"
+        "For a value that begins with `-`, write `--` before SERVICE, after all options, and `--from=FP`, `--to=FP`.",
         """
 weir service list --home data
 weir service show 3q2-7w --config /etc/weir/weir.toml --json
@@ -41,13 +46,13 @@ weir service forget 3q2-7w --yes --home data
 """,
     )
     p.add_argument("action", choices=("list", "show", "drift", "rotate", "forget"))
-    p.add_argument("service", nargs="?", metavar="SERVICE", help="for show and forget")
-    p.add_argument("--config", type=Path, metavar="FILE", help="the router's configuration file")
-    p.add_argument("--home", type=Path, metavar="DIR", help="the home of a running `weir up`")
-    p.add_argument("--from", dest="old", metavar="FP", help="rotate: the fingerprint that is in use")
-    p.add_argument("--to", dest="new", metavar="FP", help="rotate: the fingerprint that continues it")
-    p.add_argument("--overlap", default="0s", metavar="TIME", help="rotate: both work for so long (0s)")
-    p.add_argument("--yes", action="store_true", help="forget: do not ask")
+    p.add_argument("service", nargs="?", metavar="SERVICE", help="for show, drift and forget")
+    p.add_argument("--config", type=Path, metavar="FILE", help="configuration file of the router")
+    p.add_argument("--home", type=Path, metavar="DIR", help="home of a running `weir up`, instead of --config")
+    p.add_argument("--from", dest="old", metavar="FP", help="rotate: fingerprint of the present certificate")
+    p.add_argument("--to", dest="new", metavar="FP", help="rotate: fingerprint of the new certificate")
+    p.add_argument("--overlap", default="0s", metavar="TIME", help="rotate: time in which both certificates work (0s)")
+    p.add_argument("--yes", action="store_true", help="forget: do not ask for confirmation")
     p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_intermixed_args(argv)
     if options.action in ("show", "forget") and not options.service:
@@ -58,8 +63,9 @@ weir service forget 3q2-7w --yes --home data
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from weir.store.records import StoreError, Unavailable
-    from weir.store.store import Store
+    from weir.redis.connection import ReplyError
+    from weir.redis.errors import StoreError, Unavailable
+    from weir.router.store.store import Store
 
     try:
         store = await Store.open(_store_config(_config(options)), edge=False)
@@ -69,6 +75,8 @@ async def _run(options: argparse.Namespace) -> int:
         return await _ACTIONS[options.action](store, options)
     except StoreError as error:
         raise Fail(str(error)) from None
+    except ReplyError as error:
+        raise Fail(f"Redis refuses the command: {error}") from None
     except Unavailable:
         raise Fail("Redis does not answer") from None
     finally:
@@ -80,18 +88,21 @@ def _config(options: argparse.Namespace) -> RouterConfig:
         return load_config(options.config)
     from dataclasses import replace
 
+    from weir.bench.target import BenchError, read_run_file
+
     try:
-        run = json.loads((options.home / "run.json").read_text())
-    except OSError:
-        raise Fail(f"{options.home}: no `weir up` runs there") from None
+        run = read_run_file(options.home)
+    except BenchError as error:
+        raise Fail(str(error)) from None
     config = load_config(Path(run["config"]))
     redis = replace(config.redis, url=run["redis"]["url"], placement_key=Path(run["placement_key"]))
     return replace(config, redis=redis)
 
 
 def _store_config(config: RouterConfig) -> Any:
-    from weir.router.config import ConfigError, read_placement_key
-    from weir.store.core import StoreConfig
+    from weir.config.schema import ConfigError
+    from weir.router.config import read_placement_key
+    from weir.router.store.core import StoreConfig
 
     redis = config.redis
     try:
@@ -109,7 +120,7 @@ def _store_config(config: RouterConfig) -> Any:
 
 
 async def _list(store: Store, options: argparse.Namespace) -> int:
-    services = await store.list_services()
+    services = await store.registry.list_services()
     if options.json:
         return _print_json([_as_json(info) for info in services])
     rows = [("SERVICE", "ROLE", "QUEUES", "WITH MESSAGES", "CONNECTED", "FOLD")]
@@ -142,7 +153,7 @@ async def _show(store: Store, options: argparse.Namespace) -> int:
 
 
 async def _show_drift(store: Store, options: argparse.Namespace) -> int:
-    services = await store.list_services()
+    services = await store.registry.list_services()
     if options.service:
         services = [await _find(store, options.service)]
     if options.json:
@@ -158,11 +169,11 @@ async def _rotate(store: Store, options: argparse.Namespace) -> int:
         overlap = DURATION.read(options.overlap)
     except ValueError as error:
         raise Fail(f"--overlap: {error}") from None
-    service_id = await store.rotate(_fingerprint(options.old), _fingerprint(options.new), int(overlap))
+    service_id = await store.registry.rotate(_fingerprint(options.old), _fingerprint(options.new), int(overlap))
     if options.json:
         return _print_json({"service": _text(service_id), "overlap_seconds": int(overlap)})
-    end = f"the old one works for another {show_duration(overlap)}" if overlap else "the old one is refused from now on"
-    print(f"{_text(service_id)}: the new certificate continues it, {end}")
+    old = f"works for another {show_duration(overlap)}" if overlap else "is refused from now on"
+    print(f"{_text(service_id)}: the new certificate is accepted, the old one {old}")
     return 0
 
 
@@ -170,11 +181,11 @@ async def _forget(store: Store, options: argparse.Namespace) -> int:
     info = await _find(store, options.service)
     name = _text(info.service_id)
     if not options.yes and input(f"Forget {name} with {info.totals.count} queues? Type yes: ") != "yes":
-        raise Fail("not forgotten")
-    queues = await store.forget(info.service_id) or 0
+        raise Fail("the service was not forgotten")
+    queues = await store.registry.forget(info.service_id) or 0
     if options.json:
         return _print_json({"service": name, "queues": queues})
-    print(f"{name}: forgotten, {queues} queues belong to nobody now")
+    print(f"{name}: forgotten, {queues} queues belong to no service now")
     return 0
 
 
@@ -184,13 +195,13 @@ _ACTIONS = {"list": _list, "show": _show, "drift": _show_drift, "rotate": _rotat
 async def _find(store: Store, text: str) -> ServiceInfo:
     found = [
         info
-        for info in await store.list_services()
+        for info in await store.registry.list_services()
         if any(_text(name).startswith(text) for name in (info.service_id, *info.fingerprints))
     ]
     if not found:
         raise Fail(f"no service {text}")
     if len(found) > 1:
-        raise Fail(f"{text} begins {len(found)} services; give more of it")
+        raise Fail(f"{len(found)} services begin with {text}; give more characters")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""`weir smp`: the parts of an SMP router, each as its own command."""
+"""`weir smp`: the parts of an SMP router, each as a command of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from weir.cli.main import Command, dispatch
 
 COMMANDS: dict[str, Command] = {
-    "init": Command("weir.cli.smp_init", "make a router's identity: CA and online certificate"),
+    "init": Command("weir.cli.smp_init", "make the identity of a router: CA and online certificate"),
     "cert": Command("weir.cli.smp_cert", "make a new online certificate under the same CA"),
-    "edge": Command("weir.cli.smp_edge", "run one edge"),
-    "config": Command("weir.cli.smp_config", "check a configuration file, show every setting"),
-    "ctl": Command("weir.cli.smp_ctl", "speak to the control port of a running edge"),
-    "check": Command("weir.cli.smp_check", "check a running router end to end, edge by edge"),
+    "edge": Command("weir.cli.smp_edge", "run one edge, a process that serves clients"),
+    "config": Command("weir.cli.smp_config", "check a configuration file, list every setting"),
+    "ctl": Command("weir.cli.smp_ctl", "send a command to the control port of a running edge"),
+    "check": Command("weir.cli.smp_check", "test a running router end to end, edge by edge"),
 }
 
 USAGE = f"""\

@@ -1,30 +1,29 @@
-"""`weir smp cert`: a new online certificate; running edges take it up by themselves."""
+"""`weir smp cert`: makes a new online certificate. Running edges reload it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import host, parser, positive
+from weir.cli.arguments import add_certificate_options, host, parser
 from weir.cli.errors import Fail, os_error
 
 
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir smp cert",
-        "Makes a new online certificate and key under the same CA. The address stays the same, and running edges\n"
-        "take the new certificate up within seconds (at once on SIGHUP) without dropping a client.\n"
-        "Needs ca.key: run it where that is kept and copy server.crt and server.key to the edges.",
+        "Makes a new online certificate and key under the same CA. The address of the router stays the same. Running\n"
+        "edges reload the certificate within seconds (at once on SIGHUP) and keep their clients connected.\n"
+        "This command needs ca.key: run it where ca.key is kept, then copy server.crt and server.key to the edges.",
         """
 weir smp cert --dir /etc/weir --host smp.example.org
 weir smp cert --dir /etc/weir --show
 """,
     )
     p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the directory given to `weir smp init`")
-    p.add_argument("--host", type=host, default="localhost", help="host name in the certificate")
-    p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="of the key (ed448)")
-    p.add_argument("--days", type=positive, default=36500, help="valid for so long (36500)")
-    p.add_argument("--show", action="store_true", help="only show how long the present one is valid")
+    p.add_argument("--host", type=host, default="localhost", help="host name in the certificate (localhost)")
+    add_certificate_options(p)
+    p.add_argument("--show", action="store_true", help="make nothing; show how long the present certificate is valid")
     options = p.parse_args(argv)
     from weir.crypto.certificates import days_to_expiry
     from weir.crypto.identity import load_identity, renew_online

@@ -1,4 +1,4 @@
-"""`weir smp check`: does a running router do what routers do, on every edge and across edges?"""
+"""`weir smp check`: tests a running router as a client would, on every edge and across edges."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from weir.cli.arguments import parser, positive
-from weir.cli.errors import Fail, os_error
+from weir.cli.arguments import parser, positive, read_secret, smp_address
+from weir.cli.errors import Fail
 from weir.client.smp import ClientError, SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyPair, dh, generate
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
+from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
-from weir.wire.commands import ACK, DEL, NEW, SEND, SKEY, MessagingReq, ServiceRole
-from weir.wire.ids_hash import of_id
-from weir.wire.message import RcvMsgBody, decrypt_message
-from weir.wire.replies import ALLS, IDS, MSG, OK
+from weir.wire.smp.commands import ACK, DEL, NEW, SEND, SKEY, MessagingReq, ServiceRole
+from weir.wire.smp.ids_hash import of_id
+from weir.wire.smp.message import RcvMsgBody, decrypt_message
+from weir.wire.smp.replies import ALLS, IDS, MSG, OK
 from weir.wire.versions import SND_AUTH_KEY
 
 
@@ -43,9 +43,10 @@ class _Queue(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir smp check",
-        "Uses a router as clients do: creates a queue on one edge, sends to it through another, receives the message,\n"
-        "acknowledges it and deletes the queue; with --service the same for a receive service (SUBS, SOKS, ALLS).\n"
-        "Prints one line per step; exit code 0 when everything held, 1 at the first step that did not.",
+        "Uses a router as clients do: creates a queue on one edge, sends a message through the next edge, receives\n"
+        "and acknowledges the message, and deletes the queue. With --service, does the same as a receive service\n"
+        "(SUBS, SOKS, ALLS). Prints one line per step. The exit code is 0 if all steps passed. The first failed step\n"
+        "ends the check with exit code 1.",
         """
 weir smp check --address smp://FINGERPRINT@smp.example.org
 weir smp check --address smp://FINGERPRINT@router --resolve router-edges --edges 2 --service
@@ -53,22 +54,19 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
 """,
     )
     p.add_argument("--address", required=True, metavar="SMP", help="smp://FINGERPRINT[:password]@host[:port]")
-    p.add_argument("--connect", action="append", default=[], metavar="HOST:PORT", help="an edge to speak to (repeat)")
-    p.add_argument("--resolve", metavar="NAME[:PORT]", help="speak to every address of this DNS name")
-    p.add_argument("--edges", type=positive, default=1, metavar="N", help="at least so many different edges (1)")
-    p.add_argument("--service", action="store_true", help="check a receive service, too")
+    p.add_argument(
+        "--connect", action="append", default=[], metavar="HOST:PORT", help="address of an edge (repeatable)"
+    )
+    p.add_argument("--resolve", metavar="NAME[:PORT]", help="DNS name whose addresses are all edges")
+    p.add_argument("--edges", type=positive, default=1, metavar="N", help="fail if fewer edges are found (1)")
+    p.add_argument("--service", action="store_true", help="also test a receive service")
     p.add_argument("--auth-file", type=Path, metavar="FILE", help="file with the password for new queues")
-    p.add_argument("--timeout", type=float, default=15.0, metavar="S", help="seconds for each step (15)")
+    p.add_argument("--timeout", type=float, default=15.0, metavar="S", help="time limit of each step in seconds (15)")
     options = p.parse_args(argv)
-    address = SmpAddress.parse(options.address)
-    if address is None:
-        raise Fail("not an smp:// address: expected smp://FINGERPRINT@host[:port]")
+    address = smp_address(options.address)
     if options.auth_file is not None:
-        try:
-            address = replace(address, basic_auth=options.auth_file.read_bytes().strip())
-        except OSError as error:
-            raise os_error(options.auth_file, error) from None
-    targets = _targets(address, options.connect, options.resolve)
+        address = replace(address, basic_auth=read_secret(options.auth_file).encode())
+    targets = _find_edges(address, options.connect, options.resolve)
     if len(targets) < options.edges:
         raise Fail(f"expected {options.edges} edges and found {len(targets)}: {', '.join(map(str, targets))}")
     try:
@@ -78,11 +76,11 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
     except ClientError as error:
         raise Fail(f"no answer: {type(error).__name__}") from None
     except TimeoutError:
-        raise Fail("no message within the time limit") from None
+        raise Fail("no message arrived within the time limit") from None
 
 
-def _targets(address: SmpAddress, connect: list[str], resolve: str | None) -> list[_Target]:
-    """Different places an edge can be reached at, in order."""
+def _find_edges(address: SmpAddress, connect: list[str], resolve: str | None) -> list[_Target]:
+    """Return the addresses of all edges: those given, those resolved, or else the first host of the address."""
     found: dict[_Target, None] = {}
     for text in connect:
         host, _, port = text.rpartition(":")
@@ -114,18 +112,18 @@ class _Check:
                 took = await client.ping()
                 print(f"ok  {target}: version {client.session.version}, PING {took * 1000:.1f} ms")
         for number, target in enumerate(self._targets):
-            await self._message(target, self._targets[(number + 1) % len(self._targets)], None)
+            await self._check_message(target, self._targets[(number + 1) % len(self._targets)], None)
         if service:
             credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed("weir check"))
-            await self._message(self._targets[0], self._targets[-1], credentials)
-            await self._fold(credentials)
+            await self._check_message(self._targets[0], self._targets[-1], credentials)
+            await self._check_fold(credentials)
         return 0
 
     async def _connect(self, target: _Target, service: ServiceCredentials | None = None) -> SmpClient:
         address = replace(self._address, hosts=(target.host,), port=target.port)
         return await SmpClient.connect(address, timeout=self._timeout, reply_timeout=self._timeout, service=service)
 
-    async def _message(self, receive: _Target, send: _Target, service: ServiceCredentials | None) -> None:
+    async def _check_message(self, receive: _Target, send: _Target, service: ServiceCredentials | None) -> None:
         async with await self._connect(receive, service) as recipient, await self._connect(send) as sender:
             queue = await self._create(recipient)
             body = await self._send(sender, queue)
@@ -134,7 +132,8 @@ class _Check:
         kind = "service queue" if service else "queue"
         print(f"ok  {kind}: created at {receive}, sent through {send}, received, acknowledged, deleted")
 
-    async def _fold(self, service: ServiceCredentials) -> None:
+    async def _check_fold(self, service: ServiceCredentials) -> None:
+        """Check that SUBS returns the exact count and hash, and brings the message that waits."""
         target = self._targets[0]
         async with await self._connect(target, service) as recipient:
             queue = await self._create(recipient)
@@ -143,13 +142,13 @@ class _Check:
         async with await self._connect(target, service) as recipient:
             sub = await recipient.subscribe_service(ServiceRole.MESSAGING, 1, of_id(queue.rcv_id))
             if (sub.count, sub.ids_hash) != (1, of_id(queue.rcv_id)):
-                raise Fail(f"SUBS: the router counts {sub.count} queues, or others than ours")
+                raise Fail(f"SUBS: expected 1 queue and its hash; the router has {sub.count} queues or another hash")
             await self._receive(recipient, queue, body)
             async with asyncio.timeout(self._timeout):
                 while (await recipient.events.get()).reply != ALLS():
                     pass
             _expect(await recipient.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
-        print(f"ok  service: SUBS at {target}, SOKS exact, the waiting message, ALLS")
+        print(f"ok  service: SUBS at {target}, exact SOKS, the waiting message, ALLS")
 
     async def _create(self, client: SmpClient) -> _Queue:
         key, dh_key = generate("x25519"), generate("x25519")
@@ -173,7 +172,7 @@ class _Check:
                     break
         message = decrypt_message(queue.secret, event.reply.msg_id, event.reply.body)
         if not isinstance(message, RcvMsgBody) or message.body != body:
-            raise Fail("MSG: not the message that was sent")
+            raise Fail("MSG: the message differs from the message that was sent")
         _expect(await client.send(ACK(event.reply.msg_id), queue.rcv_id, queue.key), OK(), "ACK")
 
 
@@ -183,6 +182,6 @@ def _expect(reply: object, wanted: object, step: str) -> None:
 
 
 def _show(reply: object) -> str:
-    """A reply's kind and error, without the ids it may carry."""
+    """Name a reply and its error, without ids."""
     error = getattr(reply, "error", None)
     return f"{type(reply).__name__} {getattr(error, 'value', type(error).__name__)}" if error else type(reply).__name__

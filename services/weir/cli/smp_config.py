@@ -1,32 +1,30 @@
-"""`weir smp config`: check a file, or show every setting there is."""
+"""`weir smp config`: checks a configuration file, and lists all settings."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 from weir.cli.arguments import load_config, parser
 from weir.cli.errors import Fail
-from weir.router.config import (
-    SECRETS,
-    ConfigError,
-    RouterConfig,
-    environment_name,
-    sections,
-    settings_of,
-    unknown_in_environment,
-)
+from weir.config.schema import ConfigError
+from weir.config.toml import toml_value
+from weir.router.config import SCHEMA, SECRETS, RouterConfig
 
 
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir smp config",
-        "check: reads a configuration file (TOML, or the reference's ini) with the environment's WEIR_… settings and\n"
-        "names every unknown key and bad value with its line.\n"
-        "show: what is in force. list: every setting, as TOML. markdown: the same as docs/configuration.md.",
+        "Settings come from a file (TOML, or the reference server's ini) and from WEIR_… environment variables. The\n"
+        "environment wins over the file.\n\n"
+        "actions:\n"
+        "  check      check the file and the environment; report every unknown key and bad value with its line\n"
+        "  show       print the settings that are in effect; passwords are shown as (set)\n"
+        "  list       print every setting with its default, as a commented TOML file\n"
+        "  markdown   print docs/configuration.md",
         """
 weir smp config check /etc/weir/weir.toml
 WEIR_QUEUES_QUOTA=256 weir smp config show /etc/weir/weir.toml
@@ -43,20 +41,20 @@ weir smp config list
     if options.action == "show":
         print("\n".join(effective(config)))
     else:
-        if unknown := unknown_in_environment(os.environ):
+        if unknown := SCHEMA.unknown_in_environment(os.environ):
             raise Fail(str(ConfigError(unknown)))
         print(f"{options.file or 'environment'}: ok")
     return 0
 
 
 def describe() -> Iterator[str]:
-    """Every setting as a commented TOML file with the defaults."""
-    for name, cls in sections():
+    """Yield every setting as the lines of a commented TOML file with the defaults."""
+    for name, cls in SCHEMA.sections():
         yield f"[{name}]"
-        for setting in settings_of(cls):
+        for setting in fields(cls):
             kind, default = setting.metadata["kind"], setting.default
             shown = "" if default is None or default is MISSING else f" = {_toml(kind.show(default))}"
-            yield f"# {setting.metadata['doc']} ({kind.name}; {environment_name(name, setting.name)})"
+            yield f"# {setting.metadata['doc']} ({kind.name}; {SCHEMA.environment_name(name, setting.name)})"
             yield f"# {setting.name}{shown}"
         yield ""
 
@@ -64,50 +62,53 @@ def describe() -> Iterator[str]:
 _PAGE = """\
 # Configuration
 
-One file, TOML or the reference's ini (`smp-server.ini`), and the environment, which wins. `weir smp config check FILE`
-names every unknown key and bad value with its line, `weir smp config show FILE` prints what is in force. Any setting
-can also be read from a file of its own: `WEIR_AUTH_CREATE_PASSWORD_FILE=/run/secrets/password`.
+Settings come from one file (TOML, or the reference server's `smp-server.ini`) and from environment variables. The
+environment wins over the file. `weir smp config check FILE` reports every unknown key and bad value with its line.
+`weir smp config show FILE` prints the settings that are in effect. The value of any setting can also be read from a
+file of its own: `WEIR_AUTH_CREATE_PASSWORD_FILE=/run/secrets/password`.
 
-`weir import smp-server.ini` writes the same settings as TOML and says what it took over and what not. The reference's
-identity directory (`ca.crt`, `server.crt`, `server.key`) can be used as it is: the address stays the same.
+`weir import smp-server.ini` converts the reference server's settings to TOML and lists the settings that it has not
+taken over. The identity directory of a reference server (`ca.crt`, `server.crt`, `server.key`) can be used unchanged:
+the address stays the same.
 
-Times are `"300ms"`, `"10s"`, `"5m"`, `"6h"`, `"21d"`; sizes `"256KiB"`, `"64MiB"`. This page is made by
-`weir smp config markdown`.
+Times are written as `"300ms"`, `"10s"`, `"5m"`, `"6h"`, `"21d"`, sizes as `"256KiB"`, `"64MiB"`. This page is the
+output of `weir smp config markdown`.
 """
 
 
 def markdown() -> Iterator[str]:
-    """Every setting as a page of documentation."""
+    """Yield every setting as the lines of docs/configuration.md."""
     yield _PAGE.rstrip()
-    for name, cls in sections():
+    for name, cls in SCHEMA.sections():
         yield f"\n## [{name}]\n"
-        yield "| key | default | what | environment |"
+        yield "| key | default | meaning | environment |"
         yield "|---|---|---|---|"
-        for setting in settings_of(cls):
+        for setting in fields(cls):
             kind, default = setting.metadata["kind"], setting.default
             shown = kind.show(default) if default not in (None, ()) else ""
             cells = (
                 f"`{setting.name}`",
                 f"`{shown}`" if shown else "",
                 f"{setting.metadata['doc']} ({kind.name})".replace("|", "\\|"),
-                f"`{environment_name(name, setting.name)}`",
+                f"`{SCHEMA.environment_name(name, setting.name)}`",
             )
             yield f"| {' | '.join(cells)} |"
 
 
 def effective(config: RouterConfig) -> Iterator[str]:
-    for name, cls in sections():
+    """Yield the settings that are in effect as TOML lines, without passwords."""
+    for name, cls in SCHEMA.sections():
         yield f"[{name}]"
-        for setting in settings_of(cls):
+        for setting in fields(cls):
             value = getattr(getattr(config, name), setting.name)
             if value is None:
                 continue
             shown = "(set)" if setting.name in SECRETS else setting.metadata["kind"].show(value)
-            shown = re.sub(r"^([a-z0-9+]+://)?[^/@]*@", r"\1(set)@", shown)  # URLs may have a password in them, too
+            shown = re.sub(r"^([a-z0-9+]+://)?[^/@]*@", r"\1(set)@", shown)  # a URL may contain a password
             yield f"{setting.name} = {_toml(shown)}"
         yield ""
 
 
 def _toml(text: str) -> str:
-    plain = text.replace("\\", "\\\\").replace('"', '\\"')
-    return text if text.lstrip("-").replace(".", "", 1).isdigit() else f'"{plain}"'
+    """Write the result of `Kind.show` as TOML: a number as a number, everything else as text."""
+    return text if text.lstrip("-").replace(".", "", 1).isdigit() else toml_value(text)

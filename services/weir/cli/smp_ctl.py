@@ -1,4 +1,4 @@
-"""`weir smp ctl`: the control port from the command line."""
+"""`weir smp ctl`: sends a command to the control port of an edge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import load_config, parser, port
+from weir.cli.arguments import load_config, parser, port, read_secret
 from weir.cli.errors import Fail
 
 _GREETING_LINES = 2
@@ -18,17 +18,17 @@ def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir smp ctl",
         "Sends one command to the control port of a running edge and prints the answer. The port and the password\n"
-        "come from the edge's configuration file, or from the options and WEIR_CONTROL_PASSWORD.\n"
-        "`weir smp ctl … help` lists the commands.",
+        "come from the edge's configuration file. The options and WEIR_CONTROL_PASSWORD win over the file.\n"
+        "The command `help` lists the commands.",
         """
 weir smp ctl --config /etc/weir/weir.toml stats
 weir smp ctl --port 5224 --password-file admin.txt clients
 weir smp ctl --config weir.toml block SENDER_ID reason=spam
 """,
     )
-    p.add_argument("--config", type=Path, metavar="FILE", help="the edge's configuration file")
-    p.add_argument("--host", help="where the port listens (127.0.0.1)")
-    p.add_argument("--port", type=port, help="the control port (5224)")
+    p.add_argument("--config", type=Path, metavar="FILE", help="configuration file of the edge")
+    p.add_argument("--host", help="address of the control port (127.0.0.1)")
+    p.add_argument("--port", type=port, help="number of the control port (5224)")
     p.add_argument("--password-file", type=Path, metavar="FILE", help="file with the admin's or the user's password")
     p.add_argument("command", nargs="+", help="stats, clients, sockets, server-info, status ID, block ID …, help, …")
     options = p.parse_intermixed_args(argv)
@@ -38,18 +38,15 @@ weir smp ctl --config weir.toml block SENDER_ID reason=spam
     password = os.environ.get("WEIR_CONTROL_PASSWORD") or config.auth.control_port_admin_password
     password = password or config.auth.control_port_user_password
     if options.password_file:
-        try:
-            password = options.password_file.read_text().strip()
-        except OSError as error:
-            raise Fail(f"{options.password_file}: {error.strerror}") from None
+        password = read_secret(options.password_file)
     if any("\n" in word for word in options.command):
-        raise Fail("a command is one line")
-    answer = _ask(host, number, password, " ".join(options.command))
+        raise Fail("a command cannot contain line breaks")
+    answer = _run_command(host, number, password, " ".join(options.command))
     sys.stdout.write(answer)
     return 1 if any(line.startswith(("AUTH", "error")) for line in answer.splitlines()) else 0
 
 
-def _ask(host: str, number: int, password: str | None, command: str) -> str:
+def _run_command(host: str, number: int, password: str | None, command: str) -> str:
     lines = [f"auth {password}"] if password else []
     lines += [command, "quit", ""]
     try:

@@ -1,4 +1,4 @@
-"""`weir smp edge`: one edge in the foreground."""
+"""`weir smp edge`: runs one edge in the foreground."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.cli.errors import Fail, os_error
 
 if TYPE_CHECKING:
     from weir.router.config import RouterConfig
-    from weir.router.view import EdgeView
+    from weir.router.surface.view import EdgeView
 
 
 def main(argv: Sequence[str]) -> int:
@@ -24,15 +24,16 @@ def main(argv: Sequence[str]) -> int:
         "weir smp edge",
         "Runs one edge: a process that terminates TLS, speaks SMP and keeps all state in Redis. Any number of edges\n"
         "with the same identity, placement key and Redis serve one address.\n"
-        "SIGTERM drains it (clients are moved on at [drain] rate, within [drain] grace), SIGHUP takes up a new online\n"
-        "certificate. Every setting can come from the environment: WEIR_SECTION_KEY.",
+        "On SIGTERM the edge drains: it closes clients at [drain] rate, within [drain] grace, so that they connect to\n"
+        "other edges. On SIGHUP it reloads the online certificate. Every setting can come from an environment\n"
+        "variable named WEIR_SECTION_KEY.",
         """
 weir smp edge --config /etc/weir/weir.toml
 WEIR_REDIS_URL=redis://redis:6379/0 weir smp edge --config weir.toml
 """,
     )
-    p.add_argument("--config", type=Path, metavar="FILE", help="TOML, or the reference's ini; see weir smp config list")
-    p.add_argument("--ready-fd", type=int, metavar="FD", help="write one line of JSON there when clients can connect")
+    p.add_argument("--config", type=Path, metavar="FILE", help="TOML, or the reference's ini (`weir smp config list`)")
+    p.add_argument("--ready-fd", type=int, metavar="FD", help="write a line of JSON to FD when clients can connect")
     options = p.parse_args(argv)
     config = load_config(options.config)
     if options.ready_fd is None:
@@ -47,14 +48,14 @@ WEIR_REDIS_URL=redis://redis:6379/0 weir smp edge --config weir.toml
 def run(config: RouterConfig, ready_fd: int | None) -> int:
     import uvloop
 
+    from weir.config.schema import ConfigError
     from weir.crypto.pem import UnusableFile
-    from weir.router.config import ConfigError
+    from weir.redis.errors import StoreError, Unavailable
     from weir.router.edge import run_edge
-    from weir.store.records import StoreError, Unavailable
     from weir.telemetry.setup import configure_logging
 
     def on_ready(edge: EdgeView) -> None:
-        _collect_less()
+        _reduce_garbage_collection()
         if ready_fd is not None:
             _report(ready_fd, {"ready": True, "edge": edge.edge_id})
 
@@ -67,19 +68,21 @@ def run(config: RouterConfig, ready_fd: int | None) -> int:
         raise os_error(error.filename or _where(error) or "cannot start", error) from None
 
 
-def _collect_less() -> None:
-    """An edge's objects are freed by their counts. Looking for cycles among a block's commands, and among all that was
-    imported, cost 7 % of an edge's time."""
+def _reduce_garbage_collection() -> None:
+    """Search for reference cycles rarely, and never among the imported modules.
+
+    An edge's objects form no cycles, so reference counts free them. The searches took 7 % of an edge's time.
+    """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
 def _where(error: OSError) -> str:
-    """The address that a socket could not be bound to: asyncio and aiohttp write it into the text."""
+    """Find the address that a socket could not be bound to. asyncio and aiohttp put it into the error's text."""
     bound = re.search(r"\('([^']+)', (\d+)", str(error))
     return f"{bound[1]}:{bound[2]}" if bound else ""
 
 
 def _report(descriptor: int, report: dict[str, object]) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:  # nobody may wait any more
+    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:  # the reader may have gone
         pipe.write(json.dumps(report).encode() + b"\n")

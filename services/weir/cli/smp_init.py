@@ -1,4 +1,4 @@
-"""`weir smp init`: a router's identity."""
+"""`weir smp init`: makes the identity of a router."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import host, parser, port, positive
+from weir.cli.arguments import add_certificate_options, host, parser, port
 from weir.cli.errors import Fail, os_error
 
 
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir smp init",
-        "Makes a router's identity: a CA (its fingerprint is what addresses name), an online certificate under it,\n"
-        "and the deployment's placement key. Never over an identity that is there.\n"
-        "ca.key is needed again only for `weir smp cert`: keep it away from the edges.",
+        "Makes the identity of a router: a CA (addresses contain its fingerprint), an online certificate under the\n"
+        "CA, and the placement key of the deployment. Fails if the directory already contains an identity.\n"
+        "Only `weir smp cert` needs ca.key again: keep it away from the edges.",
         """
 weir smp init --dir /etc/weir --host smp.example.org
 weir smp init --dir id --host smp.example.org --algorithm ed25519
 """,
     )
-    p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="gets identity/ and placement.key")
+    p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="directory for identity/ and placement.key")
     p.add_argument(
-        "--host", type=host, default="localhost", help="host name in the certificate and the printed address"
+        "--host", type=host, default="localhost", help="host name in the certificate and the address (localhost)"
     )
     p.add_argument("--port", type=port, default=0, help="port in the printed address (5223)")
-    p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="of the keys (ed448)")
-    p.add_argument("--days", type=positive, default=36500, help="the online certificate is valid for so long (36500)")
+    add_certificate_options(p)
     options = p.parse_args(argv)
     fingerprint = make_identity(options.dir / "identity", options.host, options.algorithm, options.days)
     make_placement_key(options.dir / "placement.key")
@@ -39,7 +38,7 @@ weir smp init --dir id --host smp.example.org --algorithm ed25519
 
 
 def make_identity(directory: Path, host: str, algorithm: str = "ed448", days: int = 36500) -> bytes:
-    """The fingerprint of a new identity."""
+    """Make a new identity and return its fingerprint."""
     from weir.crypto.identity import init_identity
     from weir.crypto.pem import UnusableFile
 
@@ -52,7 +51,7 @@ def make_identity(directory: Path, host: str, algorithm: str = "ed448", days: in
 
 
 def make_placement_key(path: Path) -> None:
-    """A new key, unless there is one: it must never change while there are queues."""
+    """Make a new key unless the file exists. The key must never change while there are queues."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""The local trace viewer of `weir up --traces`: Zipkin's server, kept under ~/.cache/weir."""
+"""The local trace viewer of `weir up --traces`: the Zipkin server, which is kept in ~/.cache/weir."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JAVA_LEAST = 17
 
 
 class TraceViewer:
-    """A Zipkin process on a free loopback port. It needs some seconds until it answers; nothing waits for it."""
+    """A Zipkin process on a free loopback port. Zipkin answers some seconds after its start; `start` does not wait."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str, directory: str) -> None:
         self._process = process
@@ -63,22 +63,22 @@ class TraceViewer:
 
 
 async def _find_java() -> str:
-    how = "--traces needs Java 17 or newer for the trace viewer (Debian: apt install openjdk-17-jre-headless)"
+    needed = "--traces needs Java 17 or newer for the trace viewer (Debian: apt install openjdk-17-jre-headless)"
     java = shutil.which("java")
     if java is None:
-        raise Fail(how)
+        raise Fail(needed)
     process = await asyncio.create_subprocess_exec(
         java, "-version", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
     _, text = await process.communicate()
     version = re.search(rb'version "(\d+)', text)
     if version is None or int(version[1]) < _JAVA_LEAST:
-        raise Fail(f"{how}; {java} is older")
+        raise Fail(f"{needed}; {java} is older")
     return java
 
 
 async def _find_jar() -> Path:
-    """The cached jar, or once through Maven from its central repository."""
+    """Return the path of Zipkin's jar. Maven downloads the jar when it is not in the cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
     jar = cache / f"zipkin-server-{_VERSION}-exec.jar"
     if jar.exists():
@@ -86,7 +86,7 @@ async def _find_jar() -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise Fail(f"--traces needs {jar}, or Maven to fetch it (Debian: apt install maven)")
-    print(f"fetching the trace viewer ({_ARTIFACT}) with Maven, once", flush=True)
+    print(f"downloading the trace viewer ({_ARTIFACT}) with Maven; this happens once", flush=True)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as directory:
         for goal in (

@@ -1,4 +1,8 @@
-"""`weir up`: a whole router on one machine, supervised."""
+"""`weir up`: starts a complete router on one machine and supervises it.
+
+The supervisor reserves the ports, starts Redis and then all edges at once, and prints the address when every edge
+accepts clients. It restarts an edge that ends. On Ctrl-C it stops the edges first and Redis last.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,13 @@ from weir.cli.errors import Fail, os_error
 from weir.cli.up_edges import EdgeProcess
 from weir.cli.up_home import Home
 from weir.cli.up_settings import EMBEDDED, UpSettings
-from weir.router.config import given
+from weir.router.config import SCHEMA
 
 if TYPE_CHECKING:
     import argparse
 
     from weir.cli.traces import TraceViewer
-    from weir.store.embedded import Embedded
+    from weir.redis.embedded import Embedded
 
 _STOP_GRACE = 10.0
 
@@ -30,25 +34,25 @@ _STOP_GRACE = 10.0
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir up",
-        "Starts a working router: Redis (bundled, or yours), edges that share one port, and on the first start its\n"
-        "identity. Everything is kept in --home; a second start finds its queues and messages again.\n"
-        "Ctrl-C stops it cleanly. An edge that crashes is started again.\n"
-        "Settings come from weir.toml in --home (`weir smp config list`); an option given here wins over the file.",
+        "Starts a complete router: Redis (the bundled one, or yours) and edges that share one port. The first start\n"
+        "makes the identity. Identity, queues and messages are kept in --home and survive a restart.\n"
+        "An edge that crashes is restarted. Ctrl-C stops the router cleanly.\n"
+        "Settings come from weir.toml in --home (`weir smp config list`). The options below win over that file.",
         """
 weir up --home data --host 127.0.0.1                     # for this machine only
 weir up --home /srv/weir --host smp.example.org --edges 4
 weir up --home data --host smp.example.org --redis redis://redis.internal:6379/0
-weir up --home data --host 127.0.0.1 --traces            # and look at traces in a browser
+weir up --home data --host 127.0.0.1 --traces            # with traces in a browser
 """,
     )
-    p.add_argument("--home", type=Path, default=Path("data"), metavar="DIR", help="where everything is kept (data)")
+    p.add_argument("--home", type=Path, default=Path("data"), metavar="DIR", help="directory of the router (data)")
     p.add_argument("--host", metavar="H", help="host name in the address (127.0.0.1)")
     p.add_argument("--listen", metavar="ADDR", help="address to listen on (loopback for a loopback host, else all)")
-    p.add_argument("--smp-port", type=port, metavar="P", help="for clients (5223; 0: any)")
-    p.add_argument("--http-port", type=port, metavar="Q", help="for the page (8000; 0: any)")
-    p.add_argument("--edges", type=positive, default=2, metavar="N", help="edge processes (2)")
-    p.add_argument("--redis", metavar="URL", help="embedded, or the URL of yours (embedded)")
-    p.add_argument("--ready-file", type=Path, metavar="F", help="JSON, written when clients can connect")
+    p.add_argument("--smp-port", type=port, metavar="P", help="port for clients (5223; 0: any free port)")
+    p.add_argument("--http-port", type=port, metavar="Q", help="port of the web page (8000; 0: any free port)")
+    p.add_argument("--edges", type=positive, default=2, metavar="N", help="number of edge processes (2)")
+    p.add_argument("--redis", metavar="URL", help="URL of your Redis, or `embedded` for the bundled one (embedded)")
+    p.add_argument("--ready-file", type=Path, metavar="F", help="write JSON to F when clients can connect")
     p.add_argument("--traces", action="store_true", help="trace everything and start a trace viewer (needs Java 17)")
     options = p.parse_args(argv)
     return asyncio.run(_Supervisor(options).run())
@@ -70,8 +74,8 @@ class _Supervisor:
             loop.add_signal_handler(number, stop.set)
         try:
             await self._start()
-            self._print_block()
-            watchers = [asyncio.create_task(edge.watch(_say, self._write_run)) for edge in self._edges]
+            self._print_summary()
+            watchers = [asyncio.create_task(edge.watch(_warn, self._write_run)) for edge in self._edges]
             await stop.wait()
             for watcher in watchers:
                 watcher.cancel()
@@ -86,9 +90,9 @@ class _Supervisor:
         options, home = self._options, self._home
         home.open()
         config = load_config(home.config)
-        named = given(home.config)
+        named = SCHEMA.given(home.config)
         settings = UpSettings.of(options, config, named)
-        fingerprint = home.identify(settings.hosts[0])
+        fingerprint = home.ensure_identity(settings.hosts[0])
         held, ports, http_port = settings.reserve()
         redis_url = self._start_redis(config.redis.durability) if settings.redis == EMBEDDED else settings.redis
         if options.traces:
@@ -127,8 +131,8 @@ class _Supervisor:
         self._write_run()
 
     def _start_redis(self, durability: str) -> str:
-        from weir.store.embedded import start_embedded
-        from weir.store.records import StoreError
+        from weir.redis.embedded import start_embedded
+        from weir.redis.errors import StoreError
 
         if durability == "replicated":
             raise Fail("durability = replicated needs a Redis with replicas: give its URL with --redis")
@@ -152,9 +156,9 @@ class _Supervisor:
         http_port: int,
         redis_url: str,
     ) -> dict[str, str]:
-        """What the edges are told beside the home's file."""
+        """Return the environment of the edges: settings that weir.toml does not hold, or that win over weir.toml."""
         home = self._home
-        told = {
+        overrides = {
             "TRANSPORT_HOSTS": ",".join(settings.hosts),
             "TRANSPORT_LISTEN": settings.listen,
             "TRANSPORT_PORTS": ",".join(map(str, ports)),
@@ -166,18 +170,18 @@ class _Supervisor:
             "HTTP_PORT": str(http_port),
         }
         if settings.listen not in ("0.0.0.0", "::") and ("proxy", "allow_local_relays") not in named:
-            told["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # on this machine its relays are on this machine, too
+            overrides["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # relays of a loopback router are on loopback, too
         if ("telemetry", "log_level") not in named:
-            told["TELEMETRY_LOG_LEVEL"] = "warning"
+            overrides["TELEMETRY_LOG_LEVEL"] = "warning"
         if self._viewer:
-            told |= {"TELEMETRY_TRACES": f"zipkin+{self._viewer.url}", "TELEMETRY_TRACE_SESSIONS": "all"}
-        return dict(os.environ) | {f"WEIR_{name}": value for name, value in told.items()}
+            overrides |= {"TELEMETRY_TRACES": f"zipkin+{self._viewer.url}", "TELEMETRY_TRACE_SESSIONS": "all"}
+        return dict(os.environ) | {f"WEIR_{name}": value for name, value in overrides.items()}
 
     def _write_run(self) -> None:
         self._run["edges"] = [edge.pid for edge in self._edges]
         self._home.write_run(self._run, self._options.ready_file)
 
-    def _print_block(self) -> None:
+    def _print_summary(self) -> None:
         run = self._run
         redis = "embedded" if self._redis else f"at {_without_password(run['redis']['url'])}"
         lines = [
@@ -210,5 +214,5 @@ def _without_password(url: str) -> str:
     return re.sub(r"//[^@/]*@", "//…@", url)
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"weir up: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Edge processes of `weir up`: started together, reported ready through a pipe, started again when one crashes."""
+"""The edge processes of `weir up`. An edge reports through a pipe that it is ready, and is restarted when it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class EdgeProcess:
-    """One edge, and its successors after crashes."""
+    """One edge, whose process may change through restarts."""
 
     def __init__(self, number: int, config: Path, environment: Mapping[str, str]) -> None:
         self.number = number
@@ -29,7 +29,7 @@ class EdgeProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Returns when clients can connect; raises Fail with what the edge said when it cannot start."""
+        """Return when clients can connect. Raises Fail with the edge's own message if the edge cannot start."""
         read, write = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -59,26 +59,26 @@ class EdgeProcess:
             await self.stop(0)
             raise Fail(str(report["error"]))
 
-    async def watch(self, say: Callable[[str], None], changed: Callable[[], None]) -> None:
-        """Starts the edge again whenever it ends, until cancelled."""
+    async def watch(self, warn: Callable[[str], None], on_restart: Callable[[], None]) -> None:
+        """Restart the edge whenever it ends, until cancelled. The pause between two attempts doubles up to a limit."""
         pause = _PAUSE_FIRST
         while self._process is not None:
             code = await self._process.wait()
-            say(f"edge {self.number} ended with {_describe(code)}, starting it again")
+            warn(f"edge {self.number} ended with {_describe(code)}; restarting it")
             while True:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _PAUSE_MOST)
                 try:
                     await self.start()
-                except Fail as failure:
-                    say(f"edge {self.number} does not start: {failure}")
+                except (Fail, OSError) as failure:  # OSError: no process can be started now
+                    warn(f"edge {self.number} does not start: {failure}")
                 else:
                     pause = _PAUSE_FIRST
-                    changed()
+                    on_restart()
                     break
 
     async def stop(self, grace: float) -> None:
-        """SIGTERM, then SIGKILL after `grace` seconds."""
+        """Send SIGTERM, and SIGKILL after `grace` seconds."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -91,7 +91,7 @@ class EdgeProcess:
 
 
 def _die_with_parent() -> None:
-    """A supervisor killed with -9 leaves no edges behind."""
+    """Make the kernel end this edge when the supervisor dies, even by kill -9."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -105,7 +105,7 @@ async def _read_report(descriptor: int) -> dict[str, object]:
     finally:
         transport.close()
     if not line:
-        return {"error": "the edge ended before it was ready; its last lines are above"}
+        return {"error": "the edge ended before it was ready; its output is above"}
     report: dict[str, object] = json.loads(line)
     return report
 

@@ -1,4 +1,4 @@
-"""The directory of `weir up`: identity, placement key, Redis' files and weir.toml, made on the first start and kept."""
+"""The home directory of `weir up`: identity, placement key, Redis' files and weir.toml. The first start makes them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from weir.cli.errors import Fail, os_error
 from weir.cli.smp_init import make_identity, make_placement_key
 
 _SETTINGS = """\
-# Settings of this router; `weir smp config list` shows all of them. What `weir up` is told on its command line
-# wins over this file. Identity and placement key are always those in this directory.
+# Settings of this router. `weir smp config list` lists all settings. Options of `weir up` win over this file.
+# Identity and placement key are always those in this directory.
 
 [information]
 # source_code = "https://…"
@@ -52,10 +52,10 @@ class Home:
         return self.path / "run.json"
 
     def open(self) -> None:
-        """Make what is missing and take the directory for this process."""
+        """Lock the directory for this process and make missing files."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = _take(self.path / "lock")
+            self._lock = _lock_file(self.path / "lock")
             self.redis.mkdir(mode=0o700, exist_ok=True)
             if not self.config.exists():
                 self.config.write_text(_SETTINGS)
@@ -65,8 +65,8 @@ class Home:
             raise os_error(error.filename or self.path, error) from None
         make_placement_key(self.placement_key)
 
-    def identify(self, host: str) -> bytes:
-        """The fingerprint of the identity, which is made on the first start."""
+    def ensure_identity(self, host: str) -> bytes:
+        """Make the identity if there is none, and return its fingerprint."""
         if not (self.identity / "ca.crt").exists():
             return make_identity(self.identity, host)
         from weir.crypto.identity import load_identity
@@ -80,7 +80,7 @@ class Home:
             raise os_error(error.filename or self.identity, error) from None
 
     def redis_socket(self) -> Path:
-        """Where Redis listens: in the home, or nearer to the root when that path is too long for a Unix socket."""
+        """Return the path of Redis' Unix socket: in the home, or in a temporary directory if the path is too long."""
         path = self.redis.resolve() / "redis.sock"
         if len(os.fsencode(path)) <= _UNIX_SOCKET_LIMIT:
             return path
@@ -89,7 +89,10 @@ class Home:
         return directory / "redis.sock"
 
     def write_run(self, run: dict[str, Any], ready_file: Path | None) -> None:
-        """Tell others where everything is. Whole or not at all: who waits for the file reads it at once."""
+        """Write the addresses and process ids of this run to run.json and `ready_file`.
+
+        Each file appears complete: a program that waits for the file may read it at once.
+        """
         for path in filter(None, (self.run_file, ready_file)):
             temporary = path.with_name(f".{path.name}.{os.getpid()}")
             try:
@@ -101,7 +104,7 @@ class Home:
 
     def close(self, ready_file: Path | None) -> None:
         if self._lock < 0:
-            return  # the directory is another's
+            return  # another process holds the lock
         for path in filter(None, (self.run_file, ready_file)):
             path.unlink(missing_ok=True)
         for directory in self._temporary:
@@ -110,8 +113,8 @@ class Home:
         self._lock = -1
 
 
-def _take(path: Path) -> int:
-    """A lock that ends with this process, however that goes."""
+def _lock_file(path: Path) -> int:
+    """Lock a file. The kernel releases the lock when this process ends, even by kill -9."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Ports that several edges share: free when we start, and ours until we stop."""
+"""The ports that the edges of `weir up` share. They are checked to be free and reserved before the edges start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir.cli.errors import Fail
 
 
 def listen_address(host: str) -> str:
-    """A router for this machine listens on loopback only; one for others listens everywhere."""
+    """Choose the address to listen on: loopback for a loopback host, all addresses for any other host."""
     if host == "localhost":
         return "127.0.0.1"
     try:
@@ -20,7 +20,7 @@ def listen_address(host: str) -> str:
 
 
 def reserve(listen: str, port: int, what: str) -> socket.socket:
-    """A socket bound to the port (0: any free one) that never listens; edges bind beside it with SO_REUSEPORT."""
+    """Bind a socket to the port (0: any free port). It never listens; edges bind to the port with SO_REUSEPORT."""
     family = socket.AF_INET6 if ":" in listen else socket.AF_INET
     if port:
         _check_free(family, listen, port, what)
@@ -35,7 +35,7 @@ def reserve(listen: str, port: int, what: str) -> socket.socket:
 
 
 def _check_free(family: socket.AddressFamily, listen: str, port: int, what: str) -> None:
-    """SO_REUSEPORT would let us share with a stranger of the same user: look without it first."""
+    """Bind without SO_REUSEPORT first: with it, the bind succeeds beside another program of the same user."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,5 +49,5 @@ def _refusal(error: OSError, listen: str, port: int, what: str) -> Fail:
     if error.errno == errno.EADDRINUSE:
         return Fail(f"port {port} is in use: choose another with --{what}-port (0: any free one)")
     if error.errno == errno.EACCES:
-        return Fail(f"port {port} may not be used by this user: choose one above 1023 with --{what}-port")
+        return Fail(f"this user may not use port {port}: choose one above 1023 with --{what}-port")
     return Fail(f"{listen}:{port}: {(error.strerror or str(error)).lower()}")

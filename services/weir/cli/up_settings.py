@@ -1,4 +1,4 @@
-"""What `weir up` runs with: its command line, else the home's weir.toml and WEIR_… names, else defaults."""
+"""The settings of `weir up`: its options, else weir.toml and WEIR_… variables, else the defaults of `weir up`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ class UpSettings:
     ports: tuple[int, ...]
     public_port: int
     http_listen: str
-    http_port: int | None  # None: no page
+    http_port: int | None  # None: no web page
     redis: str
 
     @staticmethod
     def of(options: argparse.Namespace, config: RouterConfig, given: Collection[tuple[str, str]]) -> UpSettings:
-        """`given`: the settings that the file or the environment names, for those have other defaults here."""
+        """Combine options and configuration. `given` names the settings that the file or the environment sets.
+
+        `weir up` has other defaults for some settings than an edge, so it needs to know which settings were given.
+        """
         transport, http = config.transport, config.http
         hosts = (options.host,) if options.host else transport.hosts or ("127.0.0.1",)
         listen = options.listen or (transport.listen if ("transport", "listen") in given else listen_address(hosts[0]))
@@ -47,7 +50,7 @@ class UpSettings:
         )
 
     def reserve(self) -> tuple[list[socket.socket], tuple[int, ...], int | None]:
-        """Sockets that hold the ports until the edges have them, and which ports those are."""
+        """Reserve the ports. Return the sockets that hold them, the SMP ports and the HTTP port."""
         held = [reserve(self.listen, port, "smp") for port in self.ports]
         ports = tuple(sock.getsockname()[1] for sock in held)
         if self.http_port is None:

@@ -1,7 +1,11 @@
-"""A small agent on one router: it keeps subscriptions alive over reconnections, and a service's in one command.
+"""An agent for one router: it reconnects, and renews subscriptions after each reconnection.
 
-When the service is not what the router remembers (another id, refused, or without its queues), the agent does not wait
-for a miracle: it tells its owner and subscribes queue by queue, which associates the queues anew where it can.
+A queue is `pending` until the router has accepted its subscription, then `active`. When the connection ends, active
+queues become pending again. One task connects, subscribes to all pending queues, and waits for more work.
+
+A service subscribes to all its queues with one SUBS. If the router does not know the service (it has another id,
+refuses the certificate, or has lost the service's queues), the agent reports ServiceUnavailable and subscribes to the
+queues one by one. Those SUBs associate the queues with the service again, if the session has one.
 """
 
 import asyncio
@@ -27,17 +31,16 @@ from weir.client.events import (
     SubscribeErrors,
     mismatch,
 )
-from weir.client.smp import Answer, ClientError, Request, ServiceSub, SmpClient, Unexpected
-from weir.client.smp import ServiceUnavailable as NoService
+from weir.client.smp import Answer, ClientError, NoServiceSession, Request, ServiceSub, SmpClient, UnexpectedReply
 from weir.crypto.keys import KeyPair
 from weir.transport.client import ConnectError
-from weir.transport.handshake import ServiceCredentials
-from weir.wire import ids_hash
+from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
-from weir.wire.commands import NSUB, SUB, ServiceRole
 from weir.wire.errors import HandshakeError
-from weir.wire.replies import ALLS, DELD, END, ENDS, ERR, MSG, NMSG, OK, SOK
-from weir.wire.transmission import ServerTransmission
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import NSUB, SUB, ServiceRole
+from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, MSG, NMSG, OK, SOK
+from weir.wire.smp.transmission import ServerTransmission
 
 _SERVICE_REFUSED = (HandshakeError.BAD_SERVICE, HandshakeError.BAD_AUTH)
 
@@ -46,18 +49,23 @@ Queues = dict[bytes, KeyPair]
 
 @dataclass(frozen=True)
 class AgentConfig:
+    """Times are in seconds. The pause between two attempts to connect doubles from `first_retry` to `max_retry`."""
+
     first_retry: float = 1.0
     max_retry: float = 10.0
-    batch: int = 1360  # SUBs under way at once
-    ping_interval: float = 600.0  # PING after so much silence; 0: never
-    connect: dict[str, Any] = field(default_factory=dict)  # options of transport.client.connect
+    batch: int = 1360
+    """The number of SUBs that wait for a reply at once."""
+    ping_interval: float = 600.0
+    """The time without work after which the agent sends PING; 0: never."""
+    connect: dict[str, Any] = field(default_factory=dict)
+    """Options of `weir.transport.smp.connect`."""
 
 
 class SmpAgent:
-    """One router's subscriptions, of recipients or (role NOTIFIER) of notifiers.
+    """Subscriptions to queues of one router, as recipient or (role NOTIFIER) as notifier.
 
-    `service_queues` gives the queues of the service when they must be subscribed one by one; without it the agent uses
-    those it has associated itself.
+    `service_queues` returns the queues of the service, for the case that they must be subscribed to one by one.
+    Without it, the agent uses the queues that it has associated with the service itself.
     """
 
     def __init__(
@@ -93,15 +101,20 @@ class SmpAgent:
         await self.close()
 
     def subscribe(self, queues: Iterable[tuple[bytes, KeyPair]]) -> None:
-        """Subscribe now and after every reconnection, until `forget`, an error of the router's, or another client."""
+        """Subscribe to queues now and after every reconnection.
+
+        A subscription ends with `forget`, with an error from the router, or when another client subscribes.
+        """
         self.pending.update(queues)
-        self._work()
+        self._wake_worker()
 
     def subscribe_service(self, expected: ServiceSub) -> None:
+        """Subscribe to all queues of the service now and after every reconnection."""
         self.pending_service = expected
-        self._work()
+        self._wake_worker()
 
     def forget(self, queue_ids: Iterable[bytes]) -> None:
+        """Stop renewing the subscriptions of these queues. The router is not notified."""
         for queue_id in queue_ids:
             self.active.pop(queue_id, None)
             self.pending.pop(queue_id, None)
@@ -117,9 +130,9 @@ class SmpAgent:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    # The one worker
+    # The worker task
 
-    def _work(self) -> None:
+    def _wake_worker(self) -> None:
         self._wake.set()
         if self._task is None and not self._closing:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -138,9 +151,9 @@ class SmpAgent:
                 retry = min(retry * 2, self.config.max_retry)
                 continue
             retry = self.config.first_retry
-            await self._session(client)
+            await self._serve_connection(client)
 
-    async def _session(self, client: SmpClient) -> None:
+    async def _serve_connection(self, client: SmpClient) -> None:
         self.client = client
         client.on_event = self._on_event
         client.on_close = self._wake.set
@@ -149,17 +162,17 @@ class SmpAgent:
             while not client.closed.is_set():
                 self._wake.clear()
                 await self._subscribe_pending(client)
-                await self._rest(client)
+                await self._wait_for_work(client)
         except ClientError:
-            client.connection.abort()  # it no longer answers
+            client.connection.abort()
             await client.closed.wait()
         finally:
             client.connection.close()
             if not self._closing:
-                self._down()
+                self._mark_disconnected()
 
-    async def _rest(self, client: SmpClient) -> None:
-        """Until there is work; a connection that is silent for long must show that it lives."""
+    async def _wait_for_work(self, client: SmpClient) -> None:
+        """Wait for work. PING fails with ClientError if the router no longer answers."""
         interval = self.config.ping_interval or None
         while not self._wake.is_set():
             try:
@@ -168,7 +181,7 @@ class SmpAgent:
             except TimeoutError:
                 await client.ping()
 
-    def _down(self) -> None:
+    def _mark_disconnected(self) -> None:
         self.client = None
         if self.active_service is not None:
             service, self.active_service = self.active_service, None
@@ -194,10 +207,10 @@ class SmpAgent:
             return
         try:
             subscribed = await client.subscribe_service(self._role, expected.count, expected.ids_hash)
-        except NoService:
+        except NoServiceSession:
             await self._service_unavailable()
             return
-        except Unexpected as error:
+        except UnexpectedReply as error:
             self.pending_service = None
             self._notify(ServiceFailed(expected, error.reply))
             return
@@ -208,7 +221,7 @@ class SmpAgent:
             await self._service_unavailable(expected)
 
     async def _service_unavailable(self, expected: ServiceSub | None = None) -> None:
-        """Nothing of the service may stay pending: its queues become pending one by one."""
+        """Give up the service's subscription: its queues become pending one by one."""
         expected = expected or self.pending_service
         self.pending_service = None
         if expected is None:
@@ -223,27 +236,27 @@ class SmpAgent:
     async def _subscribe_queues(self, client: SmpClient, queues: Queues) -> None:
         command = NSUB() if self._role is ServiceRole.NOTIFIER else SUB()
         answers = await client.send_many([Request(command, queue_id, key) for queue_id, key in queues.items()])
-        alone: list[bytes] = []
-        served: list[bytes] = []
+        single: list[bytes] = []
+        associated: list[bytes] = []
         errors: list[tuple[bytes, Answer]] = []
         for (queue_id, key), answer in zip(queues.items(), answers, strict=True):
             if self.pending.pop(queue_id, None) is None:
-                continue  # forgotten meanwhile
+                continue  # `forget` was called while the SUB waited
             if isinstance(answer, SOK) and answer.service_id is not None and answer.service_id == client.service_id:
                 self._associated[queue_id] = key
-                served.append(queue_id)
+                associated.append(queue_id)
             elif isinstance(answer, OK | SOK | MSG):
                 self.active[queue_id] = key
-                alone.append(queue_id)
+                single.append(queue_id)
                 if isinstance(answer, MSG):
                     self._notify(Message(ServerTransmission(b"", queue_id, answer)))
             else:
                 errors.append((queue_id, answer))
-        if alone:
-            self._notify(Subscribed(None, tuple(alone)))
-        if served:
-            self._add_to_service(client, served)
-            self._notify(Subscribed(client.service_id, tuple(served)))
+        if single:
+            self._notify(Subscribed(None, tuple(single)))
+        if associated:
+            self._add_to_service(client, associated)
+            self._notify(Subscribed(client.service_id, tuple(associated)))
         if errors:
             self._notify(SubscribeErrors(tuple(errors)))
 
@@ -255,7 +268,7 @@ class SmpAgent:
             count, total = count + active.count, ids_hash.add(total, active.ids_hash)
         self.active_service = ServiceSub(client.service_id, count, total)
 
-    # What the router says by itself
+    # Events of the router
 
     def _on_event(self, event: ServerTransmission) -> None:
         reply, queue_id = event.reply, event.entity_id

@@ -1,14 +1,14 @@
-"""What an agent tells its owner."""
+"""The events that an agent reports to its `on_event`."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 from weir.client.smp import Answer, ServiceSub
-from weir.wire.transmission import ServerTransmission
+from weir.wire.smp.transmission import ServerTransmission
 
 
 class Mismatch(Enum):
-    """How the router's numbers differ from the service's own; the first that applies."""
+    """How the router's subscription of a service differs from the expected one. The first difference counts."""
 
     SERVICE_ID = "service id"
     COUNT = "number of queues"
@@ -25,19 +25,21 @@ def mismatch(expected: ServiceSub, subscribed: ServiceSub) -> Mismatch | None:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
+    """The agent has connected. `service_id` is None if the session is not a service's."""
+
     service_id: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """These will be subscribed again."""
+    """The connection has ended. The agent will subscribe to these queues again."""
 
     queue_ids: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """With the service's id: the queues are associated with it, and will come back with the service."""
+    """Queues are subscribed. With a `service_id`, they are associated with the service, and SUBS subscribes to them."""
 
     service_id: bytes | None
     queue_ids: tuple[bytes, ...]
@@ -45,14 +47,14 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeErrors:
-    """These will not be tried again."""
+    """The router refused these queues. The agent will not retry them."""
 
     errors: tuple[tuple[bytes, Answer], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """MSG or NMSG."""
+    """A message (MSG) or a notification (NMSG)."""
 
     transmission: ServerTransmission
 
@@ -66,11 +68,15 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
+    """The queue was deleted."""
+
     queue_id: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSubscribed:
+    """The service is subscribed. `mismatch` says how the router's subscription differs from the expected one."""
+
     expected: ServiceSub
     subscribed: ServiceSub
     mismatch: Mismatch | None
@@ -78,19 +84,19 @@ class ServiceSubscribed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAll:
-    """Every message that had waited has been sent."""
+    """The router has sent all messages that were waiting for the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceDisconnected:
-    """It will be subscribed again."""
+    """The connection has ended. The agent will subscribe to the service again."""
 
     service: ServiceSub
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceEnded:
-    """Another client of the service took over; `known` is what this one had believed."""
+    """Another client of the service took over. `ended` comes from the router, `known` from the agent."""
 
     ended: ServiceSub
     known: ServiceSub | None
@@ -98,7 +104,7 @@ class ServiceEnded:
 
 @dataclass(frozen=True, slots=True)
 class ServiceFailed:
-    """An error that is not about the service; it is not tried again."""
+    """SUBS failed with an error other than SERVICE. The agent will not retry it."""
 
     expected: ServiceSub
     error: Answer
@@ -106,7 +112,10 @@ class ServiceFailed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceUnavailable:
-    """The queues of this service are now subscribed one by one; what the owner stored about it is void."""
+    """The router does not know this service. The agent subscribes to its queues one by one.
+
+    The program should forget the service's id, count and hash.
+    """
 
     service: ServiceSub
 

@@ -1,7 +1,8 @@
-"""An SMP client on one connection: commands go out in batches, replies come back by correlation id.
+"""An SMP client on one connection. It sends commands in batches and matches replies by their correlation ids.
 
-`submit` is the cheap form (a callback, no future); `send` and `send_many` await. Everything submitted in one turn of
-the loop shares blocks. What nobody waits for (events, and replies to commands that timed out) goes to `on_event`.
+`send` and `send_many` await replies. `submit` passes the reply to a callback, which is faster. All commands that are
+submitted in one turn of the event loop share blocks. Events (MSG, END, …) go to `on_event`. A reply that arrives after
+its command's timeout goes there too.
 """
 
 import asyncio
@@ -13,13 +14,13 @@ from typing import Any, NamedTuple
 
 from weir.crypto.authenticator import authenticate, sign
 from weir.crypto.keys import KeyPair, dh
-from weir.transport.client import ClientConnection, connect
+from weir.transport.smp import SmpClientConnection, connect
 from weir.wire.address import SmpAddress
-from weir.wire.commands import NEW, NSUB, NSUBS, PING, SUB, SUBS, Command, ServiceRole
 from weir.wire.errors import ErrorType, Simple, TransportError
-from weir.wire.replies import ERR, OK, PONG, SOK, SOKS, Reply
-from weir.wire.smp import encode_command
-from weir.wire.transmission import ServerTransmission, decode_replies, encode_client, fits, for_auth, pack_forward
+from weir.wire.smp.codec import encode_command
+from weir.wire.smp.commands import NEW, NSUB, NSUBS, PING, SUB, SUBS, Command, ServiceRole
+from weir.wire.smp.replies import ERR, PONG, SOKS, Reply
+from weir.wire.smp.transmission import ServerTransmission, decode_replies, encode_client, fits, for_auth, pack_forward
 
 _SERVICE_COMMANDS = frozenset((NEW, SUB, NSUB))
 DEFAULT_TIMEOUT = 15.0
@@ -29,40 +30,40 @@ OnReply = Callable[[Answer], None]
 
 
 class ClientError(Exception):
-    """The command got no answer of the protocol's."""
+    """The base of all errors of the clients."""
 
 
-class Closed(ClientError):
-    """The connection ended first."""
+class ConnectionClosed(ClientError):
+    """The connection ended before the reply arrived."""
 
 
 class ReplyTimeout(ClientError):
-    pass
+    """The router did not reply within the timeout."""
 
 
-class CannotSend(ClientError):
-    """The command cannot be sent over this connection."""
+class CommandNotSent(ClientError):
+    """The command cannot be sent over this connection: it is too large, or the router has no session key."""
 
     def __init__(self, error: TransportError) -> None:
         super().__init__(error.value)
         self.error = error
 
 
-class Unexpected(ClientError):
-    """An answer of another kind than the command's."""
+class UnexpectedReply(ClientError):
+    """The router's reply does not belong to the command. The message is the reply's class, without its contents."""
 
     def __init__(self, reply: Answer) -> None:
         super().__init__(type(reply).__name__)
         self.reply = reply
 
 
-class ServiceUnavailable(ClientError):
-    """The connection has no service session."""
+class NoServiceSession(ClientError):
+    """The connection has no service session in the role that the command needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSub:
-    """What a service believes, or learns, about its queues."""
+    """A service's subscription: the number of its queues and the idsHash of their ids."""
 
     service_id: bytes
     count: int
@@ -70,15 +71,20 @@ class ServiceSub:
 
 
 class Request(NamedTuple):
+    """A command, the id of its queue or service, and the key that authorises it."""
+
     command: Command
     entity_id: bytes = b""
     key: KeyPair | None = None
 
 
 class SmpClient:
-    """`events` fills only while `on_event` is not set."""
+    """An SMP client on one connection.
 
-    def __init__(self, connection: ClientConnection, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+    Events go to the queue `events`, unless `on_event` is set. `on_close` is called when the connection has ended.
+    """
+
+    def __init__(self, connection: SmpClientConnection, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.connection = connection
         self.session = connection.session
         self.timeout = timeout
@@ -98,7 +104,7 @@ class SmpClient:
     async def connect(
         cls, address: SmpAddress | str, *, reply_timeout: float = DEFAULT_TIMEOUT, **options: Any
     ) -> "SmpClient":
-        """Options are those of `transport.client.connect`."""
+        """Connect to a router. The options are those of `weir.transport.smp.connect`."""
         return cls(await connect(address, **options), timeout=reply_timeout)
 
     async def __aenter__(self) -> "SmpClient":
@@ -126,13 +132,13 @@ class SmpClient:
         corr_id: bytes | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """The reply, ERR among them. Raises ClientError when there is none."""
+        """Send a command and return the reply, which may be ERR. Raises ClientError if there is no reply."""
         future: asyncio.Future[Answer] = self._loop.create_future()
         corr_id = self.submit(command, entity_id, key, _settle(future), corr_id=corr_id)
         return await self._wait(future, corr_id, timeout)
 
     async def send_many(self, requests: Iterable[Request], *, timeout: float | None = None) -> list[Answer]:
-        """All replies, in the order of the requests."""
+        """Send commands and return all replies in the order of the requests."""
         waiting: list[tuple[asyncio.Future[Answer], bytes]] = []
         try:
             for command, entity_id, key in requests:
@@ -146,7 +152,7 @@ class SmpClient:
             for future, corr_id in waiting:
                 self._pending.pop(corr_id, None)
                 if not future.cancel() and not future.cancelled():
-                    future.exception()  # the first failure speaks for all
+                    future.exception()  # mark as retrieved: only the first failure is raised
 
     def submit(
         self,
@@ -157,7 +163,7 @@ class SmpClient:
         *,
         corr_id: bytes | None = None,
     ) -> bytes:
-        """Queue a command for this loop turn's blocks; returns its correlation id."""
+        """Queue a command, to be sent at the end of this turn of the event loop. Returns the correlation id."""
         session = self.session
         if corr_id is None:
             self._sent += 1
@@ -168,25 +174,25 @@ class SmpClient:
             service = self.connection.service
             if service is not None and type(command) in _SERVICE_COMMANDS:
                 service_sig = sign("ed25519", service.key, authorized)
-                # The queue's key binds the command to this service (protocol, "double authentication").
+                # The queue's key also signs the service's certificate (protocol, "double authentication").
                 authorized = service.cert_hash + authorized
             auth = self._authorize(key, corr_id, authorized)
         self.submit_encoded(encode_client(session, sent, auth, service_sig), corr_id, on_reply)
         return corr_id
 
     def submit_encoded(self, transmission: bytes, corr_id: bytes, on_reply: OnReply) -> None:
-        """A transmission made elsewhere (`encode_client`), whatever is wrong with it."""
+        """Queue an encoded transmission (`encode_client`). Its contents are not checked."""
         if not fits(transmission):
-            raise CannotSend(TransportError.LARGE_MSG)
+            raise CommandNotSent(TransportError.LARGE_MSG)
         if self.connection.closing:
-            raise Closed
+            raise ConnectionClosed
         self._pending[corr_id] = on_reply
         if not self._outgoing:
             self._loop.call_soon(self.flush)
         self._outgoing.append(transmission)
 
     def flush(self) -> None:
-        """Send what is queued now rather than at the end of this loop turn."""
+        """Send the queued transmissions now, not at the end of this turn of the event loop."""
         if self._outgoing:
             outgoing, self._outgoing = self._outgoing, []
             self.connection.send_contents(pack_forward(outgoing))
@@ -194,24 +200,24 @@ class SmpClient:
     async def subscribe_service(
         self, role: ServiceRole, count: int, ids_hash: bytes, *, timeout: float | None = None
     ) -> ServiceSub:
-        """SUBS or NSUBS with what the service believes; the router's own numbers come back."""
+        """Send SUBS or NSUBS with the count and hash that the service expects. Returns those of the router."""
         service = self.connection.service
         if service is None or service.role is not role:
-            raise ServiceUnavailable
+            raise NoServiceSession
         command = SUBS(count, ids_hash) if role is ServiceRole.MESSAGING else NSUBS(count, ids_hash)
         reply = await self.send(command, service.service_id, service.key_pair, timeout=timeout)
         if isinstance(reply, SOKS):
             return ServiceSub(service.service_id, reply.count, reply.ids_hash)
         if reply == ERR(Simple.SERVICE):
-            raise ServiceUnavailable
-        raise Unexpected(reply)
+            raise NoServiceSession
+        raise UnexpectedReply(reply)
 
     async def ping(self) -> float:
-        """The round-trip time in seconds."""
+        """Send PING and return the round-trip time in seconds."""
         start = perf_counter()
         reply = await self.send(PING())
         if reply != PONG():
-            raise Unexpected(reply)
+            raise UnexpectedReply(reply)
         return perf_counter() - start
 
     def _authorize(self, key: KeyPair, corr_id: bytes, message: bytes) -> bytes:
@@ -221,7 +227,7 @@ class SmpClient:
         if secret is None:
             server_key = self.connection.server_key
             if server_key is None:
-                raise CannotSend(TransportError.NO_AUTH)
+                raise CommandNotSent(TransportError.NO_AUTH)
             secret = self._secrets[key.private] = dh(server_key, key.private)
         return authenticate(secret, corr_id, message)
 
@@ -234,7 +240,7 @@ class SmpClient:
         finally:
             self._pending.pop(corr_id, None)
 
-    # What the connection reports
+    # Callbacks of the connection
 
     def on_block(self, content: bytes) -> None:
         pending = self._pending
@@ -258,7 +264,7 @@ class SmpClient:
 
 
 class _ClosedAnswer:
-    """Given to callbacks of `submit` when the connection ended before the reply."""
+    """Passed to callbacks of `submit` in place of a reply if the connection ended."""
 
 
 CLOSED: Any = _ClosedAnswer()
@@ -269,13 +275,8 @@ def _settle(future: "asyncio.Future[Answer]") -> OnReply:
         if future.done():
             return
         if answer is CLOSED:
-            future.set_exception(Closed())
+            future.set_exception(ConnectionClosed())
         else:
             future.set_result(answer)
 
     return settle
-
-
-def subscribed(reply: Answer) -> bool:
-    """Whether SUB or NSUB succeeded without a message in its place."""
-    return isinstance(reply, OK | SOK)

@@ -1,4 +1,4 @@
-"""What authorises a command: a box authenticator (X25519 keys) or a signature (Ed25519, Ed448)."""
+"""Authorisation of commands: box authenticators (X25519 keys) and signatures (Ed25519, Ed448)."""
 
 import functools
 import hmac
@@ -23,7 +23,7 @@ _compare: Callable[[bytes, bytes], bool] = hmac.compare_digest
 
 
 def authenticate(secret: bytes, nonce: bytes, message: bytes) -> bytes:
-    """A box of the message's SHA-512 (protocol, "Deniable client authentication scheme").
+    """Encrypt the SHA-512 of the message in a box (protocol, "Deniable client authentication scheme").
 
     `secret` is `dh(…)`, `nonce` the transmission's correlation id, whatever its length.
     """
@@ -51,7 +51,7 @@ def sign(key_type: KeyType, private: bytes, message: bytes) -> bytes:
 
 
 def verify_signature(key_type: KeyType, public: bytes, signature: bytes, message: bytes) -> bool:
-    """False as well when the signature is not of the key's kind."""
+    """Whether the signature is valid. False also if it is not of the key's type."""
     if key_type == "ed25519":
         return len(signature) == ED25519_SIGNATURE_SIZE and sodium.ed25519_verify(public, signature, message)
     if key_type == "ed448" and len(signature) == ED448_SIGNATURE_SIZE:
@@ -63,14 +63,14 @@ def verify_signature(key_type: KeyType, public: bytes, signature: bytes, message
     return False
 
 
-# A command on a queue that does not exist is verified against these, so that its answer takes as long.
+# A command on a missing queue is verified against these keys, so that its answer takes as long as for an existing one.
 DUMMY_X25519: Final[KeyPair] = key_pair("x25519", bytes(range(32)))
 DUMMY_ED25519: Final[KeyPair] = key_pair("ed25519", bytes(range(32)))
 DUMMY_ED448: Final[KeyPair] = key_pair("ed448", bytes(range(57)))
 
 
 def dummy_verify(session_private: bytes, nonce: bytes, auth: bytes, message: bytes) -> bool:
-    """Do the work of a verification of `auth`'s kind with a dummy key, and say no."""
+    """Verify `auth` against a dummy key of its type, for the time this takes, and return False."""
     if len(auth) == AUTHENTICATOR_SIZE:
         verify(sodium.hsalsa20(sodium.x25519(DUMMY_X25519.public, session_private)), nonce, auth, message)
     elif len(auth) == ED25519_SIGNATURE_SIZE:

@@ -19,7 +19,7 @@ _IPAD = bytes(i ^ 0x36 for i in range(256))
 _OPAD = bytes(i ^ 0x5C for i in range(256))
 _IPAD_REST = b"\x36" * 64
 _OPAD_REST = b"\x5c" * 64
-# HMAC states under the empty salt
+# HMAC states for the empty salt
 _salted_inner = sha512(b"\x36" * 128).copy
 _salted_outer = sha512(b"\x5c" * 128).copy
 
@@ -27,7 +27,7 @@ _PADDING = b"#" * 0x4000
 
 
 class ChainKey:
-    """One direction's chain. `next()` moves it on and gives the next block's box key and nonce."""
+    """The chain of keys of one direction. `next()` advances it and returns the box key and nonce of the next block."""
 
     __slots__ = ("_key",)
 
@@ -55,14 +55,14 @@ class ChainKey:
 
 
 def init_chains(session_id: bytes, secret: bytes) -> tuple[ChainKey, ChainKey]:
-    """(server → client, client → server), from the raw DH secret (`keys.dh_raw`) of the two hello keys."""
+    """Return the chains (server → client, client → server). `secret` is `keys.dh_raw` of the two hello keys."""
     prk = hmac.digest(session_id, secret, "sha512")
     out = hmac.digest(prk, _INIT_INFO + b"\x01", "sha512")
     return ChainKey(out[:32]), ChainKey(out[32:])
 
 
 def seal_block(chain: ChainKey, content: bytes, block_size: int = 16384) -> bytes:
-    """The padded and encrypted block; the content is at most `block_size` − 18 bytes."""
+    """Pad and encrypt a block. The content has at most `block_size` − 18 bytes."""
     length = len(content)
     rest = block_size - 18 - length
     if rest < 0:
@@ -72,7 +72,7 @@ def seal_block(chain: ChainKey, content: bytes, block_size: int = 16384) -> byte
 
 
 def open_block(chain: ChainKey, block: bytes) -> bytes | None:
-    """The content, or None when the block is not the chain's next one; the chain moves on either way."""
+    """Return the content; None if this is not the next block of the chain. The chain advances either way."""
     key, nonce = chain.next()
     padded = secretbox_open(hsalsa20(key), nonce, block)
     if padded is None or len(padded) < 2:
@@ -82,7 +82,7 @@ def open_block(chain: ChainKey, block: bytes) -> bytes | None:
 
 
 def pad_block(content: bytes, block_size: int = 16384) -> bytes:
-    """A block without the additional encryption: handshakes, version 10 and lower, proxies."""
+    """Pad a block without the additional encryption: handshakes, versions up to 10, proxies."""
     length = len(content)
     rest = block_size - 2 - length
     if rest < 0:

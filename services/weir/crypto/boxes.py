@@ -16,11 +16,11 @@ _PADDING = b"#" * 0x10000
 
 
 class LargeMessage(ValueError):
-    """The message does not fit into the padded length: the caller's mistake, checked before it is reached."""
+    """The message does not fit into the padded length. Callers check the length first: this is a bug."""
 
 
 def pad(message: bytes, padded_length: int) -> bytes:
-    """Two bytes of length, the message, `#` up to `padded_length` (protocol, "padded string")."""
+    """Return two bytes of length, the message, and `#` up to `padded_length` (protocol, "padded string")."""
     length = len(message)
     rest = padded_length - length - 2
     if rest < 0 or length > 0xFFFD:
@@ -29,7 +29,7 @@ def pad(message: bytes, padded_length: int) -> bytes:
 
 
 def unpad(padded: bytes) -> bytes | None:
-    """None when the length prefix is cut or says more than there is; what pads is not looked at."""
+    """Return the message; None if the length prefix is cut off or too large. The padding is not checked."""
     if len(padded) < 2:
         return None
     end = (padded[0] << 8 | padded[1]) + 2
@@ -56,10 +56,10 @@ def cb_decrypt_no_pad(secret: bytes, nonce: bytes, box: bytes) -> bytes | None:
 
 
 def nonce_of(data: bytes) -> bytes:
-    """A nonce from a correlation id of any length: the first 24 bytes, zeros after a shorter one."""
+    """Make a nonce from a correlation id of any length: its first 24 bytes, filled up with zeros."""
     return data if len(data) == NONCE_SIZE else data[:NONCE_SIZE].ljust(NONCE_SIZE, b"\0")
 
 
 def reverse_nonce(nonce: bytes) -> bytes:
-    """The nonce of a proxied answer is the request's, byte by byte from the end."""
+    """Return the nonce of a proxied answer: the bytes of the request's nonce in reverse order."""
     return nonce[::-1]

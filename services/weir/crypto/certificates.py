@@ -31,7 +31,7 @@ class Issued(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The certificates that matter in a chain. All three are the same when it is a single certificate."""
+    """The certificates of a chain that have a role. In a chain of one certificate all three are the same."""
 
     leaf: bytes
     identity: bytes
@@ -60,7 +60,7 @@ def split_chain(chain: tuple[bytes, ...]) -> Chain | ChainError:
 
 
 def _load(certificate: bytes) -> x509.Certificate | None:
-    """None as well when its names or dates cannot be read, and for keys of other kinds."""
+    """Parse a certificate. None if it, its names or its dates are malformed, or its key is of another type."""
     try:
         parsed = x509.load_der_x509_certificate(certificate)
         fields = (parsed.issuer, parsed.subject, parsed.not_valid_before_utc, parsed.not_valid_after_utc)
@@ -71,7 +71,7 @@ def _load(certificate: bytes) -> x509.Certificate | None:
 
 
 def _may_issue(certificate: x509.Certificate) -> bool:
-    """An intermediate certificate must be a CA's."""
+    """Whether a certificate may sign others: an intermediate certificate must say that it is a CA's."""
     try:
         if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             return False
@@ -92,7 +92,7 @@ def _signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def validate_chain(chain: tuple[bytes, ...], now: datetime | None = None) -> ChainError | None:
-    """Each certificate is valid now and signed by the next, the last by itself or trusted as it is."""
+    """Whether each certificate is valid now and signed by the next one. The last signs itself or is trusted anyway."""
     parts = split_chain(chain)
     if isinstance(parts, ChainError):
         return parts
@@ -110,7 +110,7 @@ def validate_chain(chain: tuple[bytes, ...], now: datetime | None = None) -> Cha
 
 
 def certificate_key(certificate: bytes) -> tuple[KeyType, bytes] | None:
-    """The public key that a certificate speaks for."""
+    """Return the public key in a certificate."""
     parsed = _load(certificate)
     if parsed is None:
         return None
@@ -136,7 +136,7 @@ def private_key(pair: KeyPair) -> Ed25519PrivateKey | Ed448PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(pair.private)
 
 
-_NAME_LENGTH = 64  # X.509's limit; host names may be longer, and clients do not look at this one
+_NAME_LENGTH = 64  # X.509's limit. Host names may be longer; clients ignore this name
 
 
 def _name(common_name: str, organisation: str | None = None) -> x509.Name:
@@ -170,7 +170,7 @@ def make_ca(
     organisation: str | None = "SimpleX",
     days: int = CERTIFICATE_DAYS,
 ) -> Issued:
-    """A router's (or a service's) identity: self-signed, kept offline, and the key behind the address."""
+    """Make the identity of a router or service: a self-signed certificate, kept offline. Its hash is in the address."""
     key = generate(key_type)
     name = _name(common_name, organisation)
     identifier = x509.SubjectKeyIdentifier.from_public_key(private_key(key).public_key())
@@ -186,7 +186,7 @@ def make_ca(
 def make_online(
     ca: Issued, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS, *, client: bool = False
 ) -> Issued:
-    """The certificate that is shown in TLS, under a CA: a router's, or with `client` a service's."""
+    """Make the certificate presented in TLS, signed by a CA: of a router, or with `client` of a service."""
     key = generate(key_type)
     issuer = x509.load_der_x509_certificate(ca.certificate)
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
@@ -213,7 +213,7 @@ def make_online(
 def make_self_signed(
     common_name: str = "simplex", key_type: KeyType = "ed25519", days: int = CERTIFICATE_DAYS
 ) -> Issued:
-    """A service's identity that is its own leaf."""
+    """Make a service identity of a single certificate, which is identity and leaf at once."""
     key = generate(key_type)
     name = _name(common_name)
     return Issued(_sign(_builder(name, name, key, days), key), key)

@@ -35,7 +35,7 @@ class IdentityPaths(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What an edge shows: the chain [online certificate, CA], the online key, and what addresses name."""
+    """The identity of an edge: the chain [online certificate, CA], the online key, and the fingerprint in addresses."""
 
     chain: tuple[bytes, ...]
     key: KeyPair
@@ -45,7 +45,7 @@ class Identity(NamedTuple):
 def init_identity(
     directory: Path, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS
 ) -> Identity:
-    """A new CA and its first online certificate. Never over an identity that is there: its address would be lost."""
+    """Create a CA and its first online certificate. Refuse to overwrite an identity: its address would be lost."""
     paths = IdentityPaths.of(directory)
     if paths.ca_certificate.exists():
         raise UnusableFile(f"{paths.ca_certificate}: there is an identity already")
@@ -66,7 +66,7 @@ def init_identity(
 def renew_online(
     directory: Path, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS
 ) -> Identity:
-    """A new online certificate under the same CA; the key first, so that a pair never mismatches for long."""
+    """Create a new online certificate under the same CA. The key is written first, so that a mismatch is short."""
     paths = IdentityPaths.of(directory)
     (ca_certificate, *_) = load_certificates(paths.ca_certificate)
     ca = Issued(ca_certificate, load_key(paths.ca_key))
@@ -79,7 +79,7 @@ def renew_online(
 
 
 def load_identity(directory: Path) -> Identity:
-    """The online half and the CA's certificate; `server.crt` may hold the whole chain."""
+    """Load the online certificate and key, and the CA's certificate. `server.crt` may hold the whole chain."""
     paths = IdentityPaths.of(directory)
     online = load_certificates(paths.certificate)
     (ca_certificate, *_) = load_certificates(paths.ca_certificate)

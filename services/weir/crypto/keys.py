@@ -1,4 +1,4 @@
-"""Public keys as they go over the wire (X.509 SubjectPublicKeyInfo, DER) and in memory, and making them.
+"""Keys: their form on the wire (X.509 SubjectPublicKeyInfo, DER), in memory and in Redis, and generating them.
 
 All the protocol's keys have a fixed length, so their DER is a constant prefix and the raw key.
 """
@@ -55,7 +55,7 @@ def spki(key_type: KeyType, raw: bytes) -> bytes:
 
 
 def parse_spki(der: bytes) -> tuple[KeyType, bytes] | None:
-    """A key that may authorise commands: Ed25519, Ed448 or X25519; None for anything else."""
+    """Parse a key that may authorise commands: Ed25519, Ed448 or X25519. None for anything else."""
     found = _BY_PREFIX.get(der[:12])
     if found is None or len(der) != found[1]:
         return None
@@ -63,7 +63,7 @@ def parse_spki(der: bytes) -> tuple[KeyType, bytes] | None:
 
 
 def parse_x25519(der: bytes) -> bytes | None:
-    """The raw key, when the DER holds an X25519 key."""
+    """Return the raw key; None if the DER holds no X25519 key."""
     if len(der) == 44 and der.startswith(_X25519_SPKI):
         return der[12:]
     return None
@@ -110,10 +110,10 @@ def key_pair(key_type: KeyType, private: bytes) -> KeyPair:
 
 
 def dh_raw(public: bytes, private: bytes) -> bytes:
-    """X25519 alone: what the block encryption's chains start from."""
+    """X25519 without HSalsa20. The key chains of the block encryption start from it."""
     return sodium.x25519(public, private)
 
 
 def dh(public: bytes, private: bytes) -> bytes:
-    """The box key of two X25519 keys (NaCl's beforenm: HSalsa20 over the DH result)."""
+    """Compute the box key of two X25519 keys: HSalsa20 of the DH result (NaCl's beforenm)."""
     return sodium.hsalsa20(sodium.x25519(public, private))

@@ -1,4 +1,4 @@
-"""Certificates and private keys on disk: PEM, and keys for the owner's eyes only."""
+"""Certificates and private keys on disk, as PEM. Key files are readable by their owner only."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from weir.crypto.keys import KeyPair, key_pair
 
 
 class UnusableFile(ValueError):
-    """The file is not what it should be; the message names it and says what is wrong."""
+    """A file has the wrong content. The message names the file and the fault."""
 
 
 def certificates_to_pem(chain: tuple[bytes, ...]) -> bytes:
@@ -49,7 +49,7 @@ def key_from_pem(pem: bytes, name: str = "key") -> KeyPair:
 
 
 def write_file(path: Path, data: bytes, mode: int) -> None:
-    """All or nothing: an edge that looks meanwhile finds the old file or the new one."""
+    """Write a file atomically: an edge that reads it meanwhile gets the old content or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:

@@ -25,7 +25,7 @@ def sign_session_key(signer: KeyPair, session_spki: bytes) -> bytes:
 
 
 def verify_session_key(signer: tuple[KeyType, bytes], der: bytes) -> tuple[KeyType, bytes] | None:
-    """The session key, when `signer` (the leaf certificate's key) has signed it."""
+    """Return the session key; None if `signer` (the key of the leaf certificate) has not signed it."""
     key_type, public = signer
     envelope = _ENVELOPE.get(key_type)
     if envelope is None or not der.startswith(envelope[0]):

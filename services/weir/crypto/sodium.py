@@ -1,7 +1,7 @@
 """The libsodium functions the hot path calls, taken from the library that PyNaCl bundles.
 
 PyNaCl's own wrappers copy more than is needed here, and leave out HSalsa20 and detached signatures. C trusts the
-lengths of keys and nonces, so they are checked here: a wrong one is the caller's mistake, and a ValueError.
+lengths of keys and nonces, so they are checked here: a wrong length raises ValueError.
 """
 
 import functools
@@ -57,7 +57,7 @@ def _wrong() -> ValueError:
 
 
 def hsalsa20(key: bytes) -> bytes:
-    """HSalsa20(key, 0): what NaCl does to a DH result and this protocol to every box key."""
+    """HSalsa20(key, 0), which NaCl applies to a DH result, and this protocol to every box key."""
     if len(key) != 32:
         raise _wrong()
     out = _x_new(_X_32)
@@ -66,7 +66,7 @@ def hsalsa20(key: bytes) -> bytes:
 
 
 def secretbox(key: bytes, nonce: bytes, message: bytes) -> bytes:
-    """XSalsa20-Poly1305 under a key that has been through HSalsa20: tag ‖ ciphertext."""
+    """XSalsa20-Poly1305 with a key that HSalsa20 has been applied to. Returns tag ‖ ciphertext."""
     if len(key) != 32 or len(nonce) != 24:
         raise _wrong()
     length = len(message)
@@ -88,7 +88,7 @@ def secretbox_open(key: bytes, nonce: bytes, box: bytes) -> bytes | None:
 
 
 def x25519(public: bytes, private: bytes) -> bytes:
-    """The raw DH result; zeros for a key of low order, as in implementations that do not reject them."""
+    """Return the raw DH result; zeros for a public key of low order, as implementations do that do not reject those."""
     if len(public) != 32 or len(private) != 32:
         raise _wrong()
     out = _new(_UCHARS, 32)

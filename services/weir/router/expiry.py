@@ -1,49 +1,29 @@
-"""The sweeper: expires messages, notifications and unused queues that no command comes across.
+"""The sweeper expires messages, notifications and unused queues that no command meets.
 
-Every edge runs it; a lock in Redis lets one at a time work, in slices short enough that Redis serves others between.
+Every edge sweeps periodically. A lock in Redis lets one edge at a time work, in slices short enough that Redis serves
+others in between.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import TYPE_CHECKING
 
-from weir.store.records import Unavailable
-
 if TYPE_CHECKING:
-    from weir.router.router import Router
-
-_log = logging.getLogger(__name__)
+    from weir.router.router import Shared
 
 
 class Sweeper:
-    def __init__(self, router: Router, interval: float) -> None:
+    def __init__(self, router: Shared) -> None:
         self._router = router
-        self._interval = interval
-        self._task = asyncio.create_task(self._run())
+        self._cursor = 0
 
-    async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        cursor = 0
-        while True:
-            await asyncio.sleep(self._interval)
-            try:
-                cursor = await self._slice(cursor)
-            except Unavailable:
-                continue
-            except Exception:
-                _log.exception("the sweeper stumbled and goes on")
-
-    async def _slice(self, cursor: int) -> int:
-        swept = await self._router.store.sweep_slice(cursor)
+    async def sweep(self) -> None:
+        """Expire one slice, and count what was removed."""
+        swept = await self._router.store.sweeper.sweep_slice(self._cursor)
         if swept is None:
-            return cursor  # another edge has the lock
+            return  # another edge has the lock
+        self._cursor = swept.cursor
         stats = self._router.stats
         stats.msgExpired += swept.messages
         stats.msgNtfExpired += swept.notifications
         stats.qDeletedAll += swept.queues
-        return swept.cursor

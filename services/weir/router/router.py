@@ -1,4 +1,4 @@
-"""What all connections of one edge share: the store, credentials, counters, and the turn of the loop."""
+"""Shared by all sessions of one edge: the store, cached credentials, counters, and the end of a turn of the loop."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from os import urandom
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
+from weir.router.commands.credentials import AllCredentials
 from weir.router.config import RouterConfig
-from weir.router.connection import Client
-from weir.router.delivery import Delivery
-from weir.router.notifications import Notifications
-from weir.router.op import Party
-from weir.router.relays import Relays
-from weir.router.scheduler import Scheduler
-from weir.router.services import Services
+from weir.router.delivery.bodies import Bodies
+from weir.router.delivery.delivery import Delivery
+from weir.router.delivery.notifications import Notifications
+from weir.router.proxy.relays import Relays
+from weir.router.session.session import Session
+from weir.router.session.subscriptions import PENDING_GAUGES
 from weir.router.stats import Stats
-from weir.router.subscriptions import PENDING_GAUGES
-from weir.store.records import QueueRecord
+from weir.runtime.supervisor import describe
+from weir.runtime.turns import Turns
+from weir.telemetry.tracing import NULL_TRACER, Tracer
 
 if TYPE_CHECKING:
-    from weir.router.outgoing import Outgoing
-    from weir.store.store import Store
-    from weir.telemetry.tracing import Tracer
-    from weir.transport.connection import Connection
+    from weir.router.delivery.fold import Fold
+    from weir.router.session.outgoing import Outgoing
+    from weir.router.store.store import Store
+    from weir.transport.smp import SmpConnection
 
 _log = logging.getLogger(__name__)
 
@@ -44,24 +45,23 @@ _CLIENT_GAUGES = (
 )
 
 
-class Router:
-    """One edge's clients and what they share."""
+class Shared:
+    """The sessions of one edge, and the things that they share."""
 
-    def __init__(self, config: RouterConfig, store: Store, tracer: Tracer | None = None) -> None:
+    def __init__(self, config: RouterConfig, store: Store, tracer: Tracer = NULL_TRACER) -> None:
         self.config = config
         self.store = store
         self.relays = Relays(config.proxy)
-        self.services = Services(self)
         self.tracer = tracer
         self.loop = asyncio.get_running_loop()
         self.stats = Stats()
-        self.scheduler = Scheduler(self.loop)
-        self.clients: dict[int, Client] = {}
-        limit = config.queues.record_cache
-        self.rcv = Party(store.fetch_rcv, limit)
-        self.snd = Party(store.fetch_snd, limit)
-        self.ntf = Party(store.fetch_ntf, limit)
-        self.link = Party(store.fetch_link, 0)
+        self.turns = Turns(self.loop)
+        self.clients: dict[int, Session] = {}  # by the connection's id
+        self.folds: set[Fold] = set()
+        self._credentials = AllCredentials(store, config.queues.record_cache)
+        self.credentials = self._credentials.by_command
+        self.forget = self._credentials.forget
+        self.bodies = Bodies(store, self._credentials.recipients)
         self.delivery = Delivery(self)
         self.notifications = Notifications(self)
         self.outgoing_bytes = config.transport.outgoing_bytes
@@ -69,56 +69,57 @@ class Router:
         self._gen = 0
         self._random = b""
         self._random_at = _RANDOM
-        self._marked: list[Outgoing] = []
+        self._unflushed: list[Outgoing] = []
         self._tasks: set[asyncio.Task[None]] = set()
         store.on_event = self.delivery.on_event
         store.on_lost = self.close_clients
         store.on_restored = self.reassert
 
-    # The transport's side.
+    # Sessions.
 
-    def on_session(self, conn: Connection) -> Client:
-        client = Client(self, conn)
+    def on_session(self, conn: SmpConnection) -> Session:
+        session = Session(self, conn)
         traced = self.config.telemetry.trace_sessions
-        client.trace = traced == "all" or (traced == "services" and client.service is not None)
-        self.clients[client.id] = client
-        return client
+        session.traced = traced == "all" or (traced == "services" and session.service is not None)
+        self.clients[session.id] = session
+        return session
 
-    def gone(self, client: Client) -> None:
+    def on_closed(self, session: Session) -> None:
         """A client has disconnected: its queues and its service have no owner any more."""
-        self.clients.pop(client.id, None)
-        if client.fold is not None:
-            client.fold.stop()
-        self.notifications.gone(client)
-        self.store.withdraw(client.id)
-        self.delivery.release(client)
+        self.clients.pop(session.id, None)
+        if session.outgoing.source is not None:
+            session.outgoing.source.stop()
+        self.notifications.on_closed(session)
+        self.store.withdraw(session.id)
+        self.delivery.release(session)
 
     def close_clients(self) -> None:
-        """The leases must be assumed lost: others may own these clients' queues, so they have to subscribe again."""
-        for client in list(self.clients.values()):
-            client.conn.abort()
+        """Close every connection. The leases may be lost, so clients must subscribe again."""
+        for session in list(self.clients.values()):
+            session.conn.abort()
 
     def reassert(self) -> None:
-        """Redis has come back: say again what every connection is subscribed to."""
+        """Redis has come back: assert again what every session is subscribed to."""
         self.spawn(self.delivery.reassert())
 
-    # The turn of the loop.
+    # Turns of the loop.
 
-    def mark(self, out: Outgoing) -> None:
-        """`out` has something to send at the end of this turn."""
-        if not self._marked:
+    def flush_later(self, outgoing: Outgoing) -> None:
+        """Flush at the end of this turn of the loop, together with the other sessions."""
+        if not self._unflushed:
             self.loop.call_soon(self._flush)
-        self._marked.append(out)
+        self._unflushed.append(outgoing)
 
     def _flush(self) -> None:
-        marked, self._marked = self._marked, []
-        for out in marked:
-            if out.client.blocks or out.client.batch is not None:
-                began = perf_counter()
-                out.flush()
-                self.scheduler.worked(out.client, began, perf_counter())
+        unflushed, self._unflushed = self._unflushed, []
+        for outgoing in unflushed:
+            share = outgoing.charged_to
+            if share is None:
+                outgoing.flush()
             else:
-                out.flush()
+                began = perf_counter()
+                outgoing.flush()
+                share.charge(began, perf_counter())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
@@ -127,17 +128,18 @@ class Router:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("a command failed", exc_info=task.exception())
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a command failed (%s)", describe(error))
+            _log.debug("a command failed", exc_info=error)
 
-    # Small things every command needs.
+    # For commands.
 
     def next_gen(self) -> int:
         self._gen += 1
         return self._gen
 
     def random_id(self) -> bytes:
-        """24 random bytes, drawn from the system 256 at a time."""
+        """Return 24 random bytes. One call of the system draws bytes for 256 ids."""
         at = self._random_at
         if at == _RANDOM:
             self._random = urandom(_RANDOM)
@@ -148,34 +150,27 @@ class Router:
     def expire_before(self, now: int) -> int:
         return now - self.message_ttl
 
-    def forget(self, record: QueueRecord) -> None:
-        """A command of this edge changed or deleted the queue."""
-        self.rcv.cache.drop(record.rcv_id)
-        self.snd.cache.drop(record.snd_id)
-        if record.ntf_id is not None:
-            self.ntf.cache.drop(record.ntf_id)
-
     @staticmethod
     def today() -> int:
         return int(time()) // 86400
 
     def gauges(self) -> dict[str, int]:
-        """This edge now, by name; see view.EdgeView."""
+        """Return the present state of this edge by name (`EdgeView` in view.py)."""
         gauges = dict.fromkeys((*_CLIENT_GAUGES, *PENDING_GAUGES), 0)
         now = int(time())
-        for client in self.clients.values():
-            client.count_into(gauges, now)
+        for session in self.clients.values():
+            session.count_into(gauges, now)
         gauges["clients"] = len(self.clients)
         gauges["relays"] = len(self.relays)
         gauges["forwards"] = self.relays.forwards
-        gauges["folds"] = len(self.services.folds)
-        gauges["fold_ready"] = sum(fold.ready for fold in self.services.folds)
-        gauges["fold_delivered"] = sum(fold.delivered for fold in self.services.folds)
-        gauges["record_cache"] = len(self.rcv.cache) + len(self.snd.cache) + len(self.ntf.cache)
+        gauges["folds"] = len(self.folds)
+        gauges["fold_ready"] = sum(fold.ready for fold in self.folds)
+        gauges["fold_delivered"] = sum(fold.delivered for fold in self.folds)
+        gauges["record_cache"] = len(self._credentials)
         return gauges
 
     async def close(self) -> None:
-        """Wait for what is under way, but not for a Redis that is gone."""
+        """Wait for commands in progress, but no longer than for an answer of Redis."""
         await self.relays.close()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=self.config.redis.command_timeout)

@@ -1,21 +1,23 @@
-"""Counters of one edge, under the reference's names; deltas are added up in the store every few seconds."""
+"""Counters of one edge, under the reference's names. The store adds the counts of all edges up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+
+from weir.runtime.counters import Counters
 
 
 @dataclass(slots=True)
-class ProxyStats:
+class ProxyStats(Counters):
     pRequests: int = 0
-    pSuccesses: int = 0  # with the relay's own errors, which are passed on
+    pSuccesses: int = 0  # includes the relay's own errors, which are passed on
     pErrorsConnect: int = 0
     pErrorsCompat: int = 0
     pErrorsOther: int = 0
 
 
 @dataclass(slots=True)
-class ServiceStats:
+class ServiceStats(Counters):
     srvAssocNew: int = 0
     srvAssocDuplicate: int = 0
     srvAssocUpdated: int = 0
@@ -32,7 +34,7 @@ class ServiceStats:
     srvSubFewerTotal: int = 0
 
     def drift(self, expected: int, expected_hash: bytes, count: int, ids_hash: bytes) -> str:
-        """Classify one SUBS: what the client expects against what there is; −1 comes from old notification servers."""
+        """Classify one SUBS by what the client expects and what is stored. Old notification servers expect −1."""
         diff = count - expected
         if expected == -1 or (diff == 0 and expected_hash == ids_hash):
             self.srvSubOk += 1
@@ -50,7 +52,7 @@ class ServiceStats:
 
 
 @dataclass(slots=True)
-class Stats:
+class Stats(Counters):
     qCreated: int = 0
     qSecured: int = 0
     qDeletedAll: int = 0
@@ -58,7 +60,7 @@ class Stats:
     qDeletedNew: int = 0
     qDeletedSecured: int = 0
     qBlocked: int = 0
-    qSub: int = 0  # only subscriptions that found a message
+    qSub: int = 0  # subscriptions that found a message; others do not count
     qSubAllB: int = 0
     qSubAuth: int = 0
     qSubDuplicate: int = 0
@@ -127,37 +129,6 @@ class Stats:
         _add_ms(self.subsToAllsMs, seconds)
         self.subsToAllsMsSum += round(seconds * 1000)
 
-    def take(self) -> dict[str, int]:
-        """What was counted since the last call, by name: `msgSent`, `rcvServices_srvSubOk`, `msgRecvAckTimes_5`."""
-        taken: dict[str, int] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, int):
-                if value:
-                    taken[item.name] = value
-                    setattr(self, item.name, 0)
-            elif isinstance(value, dict):
-                taken.update({f"{item.name}_{bucket}": count for bucket, count in value.items()})
-                value.clear()
-            elif isinstance(value, (ProxyStats, ServiceStats)):
-                for part in fields(value):
-                    if count := getattr(value, part.name):
-                        taken[f"{item.name}_{part.name}"] = count
-                        setattr(value, part.name, 0)
-        return taken
-
-    def give_back(self, taken: dict[str, int]) -> None:
-        """Put back what the store could not take."""
-        for name, count in taken.items():
-            outer, _, inner = name.partition("_")
-            value = getattr(self, outer)
-            if isinstance(value, int):
-                setattr(self, outer, value + count)
-            elif isinstance(value, dict):
-                value[int(inner)] = value.get(int(inner), 0) + count
-            else:
-                setattr(value, inner, getattr(value, inner) + count)
-
 
 _MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 600_000)
 
@@ -168,7 +139,7 @@ def _add_ms(buckets: dict[int, int], seconds: float) -> None:
 
 
 def _bucket(seconds: int) -> int:
-    """The reference's buckets: exact to 5 s, then rounded up to 5, 10, 30 and 60 s."""
+    """The reference's buckets: exact up to 5 s, then rounded up to multiples of 5, 10, 30 and 60 s."""
     if seconds <= 5:
         return max(seconds, 0)
     step = 5 if seconds <= 30 else 10 if seconds <= 60 else 30 if seconds <= 180 else 60

@@ -1,4 +1,4 @@
-"""Turns [telemetry] settings into the parts that do the work; imports the SDK only when traces are on."""
+"""Sets up logs and traces as the [telemetry] section says. The OpenTelemetry SDK is imported only if traces are on."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from weir.telemetry.tracing import NULL_TRACER, Tracer
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from weir.telemetry.tracing import Tracer
 
-
-def open_tracing(traces: str | None, *, ratio: float, instance: str) -> Tracer | None:
-    """None when `traces` is unset. `instance` tells edges apart; it is random per process start."""
+def open_tracing(traces: str | None, *, ratio: float, instance: str) -> Tracer:
+    """Return NULL_TRACER if `traces` is unset. `instance` tells edges apart; it is random per process start."""
     if traces is None:
-        return None
-    from weir.telemetry.tracing import Tracer
+        return NULL_TRACER
+    from weir.telemetry.otel import OtelTracer
 
-    return Tracer(_exporter(traces), ratio=ratio, instance=instance)
+    return OtelTracer(_exporter(traces), ratio=ratio, instance=instance)
 
 
 def _exporter(traces: str) -> SpanExporter:
@@ -46,12 +46,12 @@ class _JsonFormatter(logging.Formatter):
 
 
 def configure_logging(level: str, form: str) -> None:
-    """Every process of Weir logs to stderr, one event a line."""
+    """Log to stderr, one event per line, as text or JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _JsonFormatter() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # These libraries log peers' addresses and request lines; ours say what an operator needs.
+    # These libraries log the addresses of clients and their request lines.
     for noisy in ("aiohttp.access", "asyncio", "urllib3", "opentelemetry"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,126 +1,72 @@
-"""Spans for the router, behind a hook small enough that `tracing is None` is all it costs when it is off.
+"""Spans as the routers see them, with null objects for everything that is not traced.
 
-A context (25 bytes: trace id, span id, flags) travels in inbox events and stored messages, so that what another edge
-does with a message belongs to the same trace. Attributes are a closed vocabulary of numbers and protocol words:
-an id, a key, an address or a body cannot be put into a span.
+Most commands are not traced, and most deployments trace nothing. The router still calls the same methods every time:
+
+    span = tracer.sample("SEND", always=client.trace)
+    stored = span.child("store.send")
+    ...
+    stored.end()
+    span.end()
+
+`NULL_TRACER` and every sampler that says no return `NULL_SPAN`, one shared object whose methods do nothing. A child of
+`NULL_SPAN` is `NULL_SPAN` again, so an untraced command allocates nothing. This module does not import OpenTelemetry:
+`weir.telemetry.otel` has the recording classes, and only `open_tracing` loads it.
 """
 
 from __future__ import annotations
 
-import random
-import re
 from collections.abc import Sequence
-
-from opentelemetry.context import Context
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-from opentelemetry.trace import Span as OtelSpan
-from opentelemetry.trace import set_span_in_context as in_context
-
-CONTEXT_LENGTH = 25
-_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
-_NO_PARENT = Context()
-
-# Everything a span may say. What is not here, or is text and no protocol word, is left out and counted in `refused`.
-ATTRIBUTES = frozenset(
-    {
-        "version",  # of the session
-        "result",  # a reply's or an error's tag
-        "role",  # messaging, notifier
-        "batch",  # transmissions in the block
-        "edge_local",  # whether the owner is on the calling edge
-        "count",  # queues of the service
-        "ready",  # of them, those with a message at SOKS
-        "delivered",
-        "left",
-        "partition",
-        "drift",  # ok, more, fewer, diff
-        "expired",
-        "quota",
-        "deferred",  # waited for room in the outgoing queue
-        "notification",
-        "waited_ms",
-        "fenced",
-    }
-)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_ ]{0,31}")
-refused = 0
 
 
 class Span:
-    """One recorded span. Ended exactly once, by `end`."""
+    """A span that records nothing. A recording span overrides every method."""
 
-    __slots__ = ("_otel",)
+    __slots__ = ()
 
-    def __init__(self, otel: OtelSpan) -> None:
-        self._otel = otel
+    recording = False
 
     def context(self) -> bytes:
-        """What to store with a message or send in an inbox event."""
-        ctx = self._otel.get_span_context()
-        return ctx.trace_id.to_bytes(16, "big") + ctx.span_id.to_bytes(8, "big") + bytes([ctx.trace_flags])
+        """Return the bytes to store with a message or send to another edge; empty if nothing is recorded."""
+        return b""
+
+    def child(self, name: str) -> Span:
+        """Start a span below this one."""
+        return self
 
     def set(self, name: str, value: int | bool | str) -> None:
-        global refused
-        if name not in ATTRIBUTES or (isinstance(value, str) and not _WORD.fullmatch(value)):
-            refused += 1  # a mistake in the code, and no reason to fail a command
-            return
-        self._otel.set_attribute(f"weir.{name}", value)
+        """Set an attribute from the closed vocabulary `weir.telemetry.otel.ATTRIBUTES`."""
 
     def end(self, error: str | None = None) -> None:
-        """`error` is an error's tag (AUTH, QUOTA, …)."""
-        if error is not None:
-            self.set("result", error)
-            self._otel.set_status(Status(StatusCode.ERROR))
-        self._otel.end()
+        """End the span, exactly once. `error` is the tag of a protocol error (AUTH, QUOTA, …)."""
 
 
 class Tracer:
-    """Starts spans; whoever starts a root asks `sampled` first, so that what is not traced costs a random number."""
+    """A tracer that records nothing. A recording tracer overrides every method."""
 
-    def __init__(self, exporter: SpanExporter, *, ratio: float, instance: str, batch: bool = True) -> None:
-        self._ratio = ratio
-        self._random = random.Random().random
-        self._provider = TracerProvider(
-            ALWAYS_ON,
-            Resource({"service.name": "weir-edge", "service.instance.id": instance}),
-            shutdown_on_exit=False,
-        )
-        processor = BatchSpanProcessor(exporter) if batch else SimpleSpanProcessor(exporter)
-        self._provider.add_span_processor(processor)
-        self._tracer = self._provider.get_tracer("weir")
+    recording = False
 
     def sampled(self) -> bool:
-        return self._random() < self._ratio
+        """Decide at random, by the configured ratio, whether to trace one command."""
+        return False
+
+    def sample(self, name: str, *, always: bool = False) -> Span:
+        """Start a root span if the command is sampled, or in any case with `always`; else return NULL_SPAN."""
+        return NULL_SPAN
 
     def start(self, name: str, parent: bytes | Span | None = None, links: Sequence[bytes] = ()) -> Span:
-        """A root without `parent`, else a child of a span here (Span) or on another edge (a context).
+        """Start a span without sampling.
 
-        `links` are contexts of other traces this one continues; an empty one (not traced) is passed over.
+        `parent` is a span of this edge, or the context of a span on another edge. Without a parent, or with one that
+        records nothing, the new span is a root. `links` are contexts of traces that this span continues.
         """
-        if isinstance(parent, Span):
-            context = in_context(parent._otel)
-        elif parent and (remote := _read(parent)) is not None:
-            context = in_context(NonRecordingSpan(remote))
-        else:
-            context = _NO_PARENT
-        targets = [Link(target) for link in links if (target := _read(link)) is not None]
-        kind = SpanKind.INTERNAL if context else SpanKind.SERVER
-        return Span(self._tracer.start_span(name, context=context, kind=kind, links=targets))
+        return NULL_SPAN
 
     def flush(self) -> None:
-        self._provider.force_flush()
+        """Export the spans that wait."""
 
     def close(self) -> None:
-        """Exports what is waiting and stops."""
-        self._provider.shutdown()
+        """Export the spans that wait, and stop."""
 
 
-def _read(context: bytes) -> SpanContext | None:
-    if len(context) != CONTEXT_LENGTH:
-        return None
-    trace_id, span_id = int.from_bytes(context[:16], "big"), int.from_bytes(context[16:24], "big")
-    return SpanContext(trace_id, span_id, is_remote=True, trace_flags=_SAMPLED) if trace_id and span_id else None
+NULL_SPAN = Span()
+NULL_TRACER = Tracer()

@@ -36,7 +36,7 @@ def zipkin_span(span: ReadableSpan) -> dict[str, Any]:
     if span.status.status_code is StatusCode.ERROR:
         tags["error"] = tags.get("weir.result", "error")
     for link in span.links:
-        tags["link"] = f"{link.context.trace_id:032x}"  # Zipkin has no links: the linked trace can be searched for
+        tags["link"] = f"{link.context.trace_id:032x}"  # Zipkin has no links, but people can search for a tag.
     result: dict[str, Any] = {
         "traceId": f"{context.trace_id:032x}" if context else "",
         "id": f"{context.span_id:016x}" if context else "",

@@ -1,34 +1,41 @@
-"""One client of a router: TLS, the SMP handshake, then blocks in and out."""
+"""One client of a listener: TLS, the protocol's handshake, then blocks in and out.
+
+    connection_made ─► TLS handshake, in turns ─► hello ─► client's hello ─► [question ─► answer] ─► session
+                       (handshakes.py)            (block)   (block)           (the program's)        Handler
+
+The listener limits the time for all steps before the session. Blocks that arrive while a question is open wait in
+`_early`.
+"""
 
 import asyncio
 import ssl
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weir.crypto.block import ChainKey, open_block, pad_block, seal_block
 from weir.crypto.boxes import unpad
-from weir.transport.handshake import Accepted, PeerService, Refused, ServerHandshake, ServiceOffer
+from weir.transport.handshake import Accepted, Question, Refused, ServerHandshake
 from weir.transport.stream import TlsStream
 from weir.transport.tls import peer_chain, session_id
-from weir.wire.errors import HandshakeError
-from weir.wire.session import Session
+from weir.wire.frame import Framing
 
 if TYPE_CHECKING:
     from weir.transport.server import Listener
 
-# A block that cannot be opened is answered like one that cannot be parsed; no content parses less than this.
+# An empty block: the parser rejects it, so a block that cannot be decrypted gets the same answer as one that cannot be
+# parsed.
 _UNREADABLE = b""
 
 
 class Handler(Protocol):
-    """What a connection tells the router."""
+    """The program's side of one connection: receives blocks and events."""
 
     def on_blocks(self, blocks: list[bytes]) -> None:
-        """What one read brought, still sealed: `Connection.open` each, in this order, when its turn has come."""
+        """Receive the blocks of one read, still encrypted. Call `Connection.open` once for each, in this order."""
 
     def on_writable(self) -> None:
-        """`buffered` fell under the low-water mark after it had been above the high one."""
+        """The send buffer was above its limit and has drained; writing may resume."""
 
     def on_closed(self) -> None: ...
 
@@ -44,29 +51,23 @@ class Connection(TlsStream):
         "created",
         "id",
         "in_turn",
-        "proxy",
         "rcv_active",
-        "service",
         "session",
         "session_key",
-        "session_secret",
         "snd_active",
     )
 
-    session: Session
-    session_key: bytes  # X25519, raw private: what authenticators are verified with
-    session_secret: bytes | None  # box key agreed with the client's hello key: for RFWD
-    service: PeerService | None
-    proxy: bool
+    session: Framing
+    session_key: bytes  # X25519, raw private: authenticators are verified with it
 
-    def __init__(self, listener: "Listener", connection_id: int) -> None:
-        super().__init__()
+    def __init__(self, listener: "Listener[Any]", connection_id: int) -> None:
+        super().__init__(listener.protocol.block_size)
         self.id = connection_id
         self.created = self.rcv_active = self.snd_active = monotonic()
         self._listener = listener
-        self._handshake_state: ServerHandshake | None = None
-        self.in_turn = False  # it waits for this edge to go on with its handshake, not for its peer
-        self._early: list[bytes] | None = None  # blocks that came while the service was looked up
+        self._handshake_state: ServerHandshake[Any] | None = None
+        self.in_turn = False  # the handshake waits for its turn on this edge, not for the client
+        self._early: list[bytes] | None = None  # blocks that arrived while a question was open
         self._handler: Handler | None = None
         self._rcv_chain: ChainKey | None = None
         self._snd_chain: ChainKey | None = None
@@ -76,19 +77,19 @@ class Connection(TlsStream):
         return max(self.rcv_active, self.snd_active)
 
     def send_contents(self, contents: list[bytes]) -> None:
-        """Each content becomes one block; all that one loop turn sends leaves in one socket write."""
-        chain = self._snd_chain
+        """Send each content as one block."""
+        chain, size = self._snd_chain, self._block_size
         if chain is None:
-            blocks = [pad_block(content) for content in contents]
+            blocks = [pad_block(content, size) for content in contents]
         elif len(contents) == 1:
-            blocks = [seal_block(chain, contents[0])]
+            blocks = [seal_block(chain, contents[0], size)]
         else:
-            blocks = [seal_block(chain, content) for content in contents]
+            blocks = [seal_block(chain, content, size) for content in contents]
         self._send_blocks(blocks)
         self.snd_active = monotonic()
 
     def open(self, block: bytes) -> bytes:
-        """The content of the next block that came."""
+        """Return the content of the next received block."""
         chain = self._rcv_chain
         content = unpad(block) if chain is None else open_block(chain, block)
         return _UNREADABLE if content is None else content
@@ -96,6 +97,20 @@ class Connection(TlsStream):
     def limit_outgoing(self, high: int, low: int) -> None:
         if self._transport is not None:
             self._transport.set_write_buffer_limits(high, low)
+
+    def refuse(self) -> None:
+        """End a handshake so that the client notices at once and can connect elsewhere.
+
+        Closing a socket with unread data would reset the connection. So this end only stops sending, and discards what
+        arrives until the client has closed its end. The listener limits the time.
+        """
+        if self._closing or self._transport is None:
+            return
+        self.resume_reading()
+        if self._established:
+            self._close_notify()
+        self._closing = True
+        self._transport.write_eof()
 
     # asyncio.Protocol
 
@@ -117,11 +132,12 @@ class Connection(TlsStream):
     # TLS
 
     def _wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
-        self._handshake_state = ServerHandshake(self._listener.identity.online, self._listener.config.versions)
+        listener = self._listener
+        self._handshake_state = listener.protocol.handshake(listener.identity.online, listener.versions)
         return self._handshake_state.online.context.wrap_bio(incoming, outgoing, server_side=True)
 
     def _on_handshake_records(self, records: bytes | bytearray) -> None:
-        """Nothing more is read until they have had their turn."""
+        """Queue the handshake's next step. Nothing more is read until the step has had its turn."""
         self.pause_reading()
         self.in_turn = True
         self._listener.handshakes.add(partial(self._turn, records))
@@ -144,8 +160,7 @@ class Connection(TlsStream):
     def _on_established(self, tls: ssl.SSLObject) -> None:
         state = self._handshake_state
         assert state is not None
-        hello = state.hello(session_id(tls), peer_chain(tls), alpn=tls.selected_alpn_protocol() is not None)
-        self._send_blocks([pad_block(hello)])
+        self._send_padded(state.hello(session_id(tls), peer_chain(tls), alpn=tls.selected_alpn_protocol() is not None))
 
     def _on_raw_blocks(self, blocks: list[bytes]) -> None:
         self.rcv_active = monotonic()
@@ -164,48 +179,46 @@ class Connection(TlsStream):
             if self._closing:
                 return
 
-    # The SMP handshake
+    # The protocol's handshake
 
     def _on_client_hello(self, content: bytes | None) -> None:
         assert self._handshake_state is not None
         result = self._handshake_state.accept(content)
-        if isinstance(result, Accepted):
-            self._open(result)
-        elif isinstance(result, ServiceOffer):
+        if isinstance(result, Question):
             self._early = []
             self.pause_reading()
-            self._listener.look_up(self, result)
+            self._listener.ask(self, result)
         else:
-            self._refuse(result)
+            self._finish(result)
 
-    def service_found(self, offer: ServiceOffer, service: bytes | HandshakeError) -> None:
-        """The listener's answer to `look_up`."""
+    def answered(self, question: Question, answer: Any) -> None:
+        """Continue with the program's answer to a question."""
         if self._closing:
             return
-        if isinstance(service, HandshakeError):
-            self._refuse(Refused(service, told=True))
-            return
-        reply, accepted = ServerHandshake.service_accepted(offer, service)
-        self._send_blocks([pad_block(reply)])
+        assert self._handshake_state is not None
         early, self._early = self._early, None
-        self._open(accepted)
+        self._finish(self._handshake_state.resume(question, answer))
         self.resume_reading()
-        if early:
+        if early and not self._closing:
             self._on_raw_blocks(early)
 
-    def _refuse(self, refused: Refused) -> None:
-        if refused.told:
-            self._send_blocks([pad_block(ServerHandshake.service_refused(refused.error))])
-        self._listener.failed()
-        self.close()
+    def _finish(self, result: Accepted | Refused) -> None:
+        if result.message is not None:
+            self._send_padded(result.message)
+        if isinstance(result, Refused):
+            self._listener.failed()
+            self.close()
+        else:
+            self._take(result)
+            self._handshake_state = None
+            self._handler = self._listener.ready(self)
 
-    def _open(self, accepted: Accepted) -> None:
+    def _take(self, accepted: Accepted) -> None:
+        """Keep what the session needs of the handshake."""
         self.session = accepted.session
         self.session_key = accepted.session_key
-        self.session_secret = accepted.session_secret
-        self.service = accepted.service
-        self.proxy = accepted.proxy
         if accepted.chains is not None:
             self._snd_chain, self._rcv_chain = accepted.chains
-        self._handshake_state = None
-        self._handler = self._listener.ready(self)
+
+    def _send_padded(self, content: bytes) -> None:
+        self._send_blocks([pad_block(content, self._block_size)])

@@ -1,5 +1,6 @@
-"""Who the router is, while it runs: the online certificate may change under it, the address may not."""
+"""The identity a running router presents: its online certificate may be replaced, its address stays."""
 
+import logging
 import ssl
 from pathlib import Path
 
@@ -8,18 +9,24 @@ from weir.crypto.identity import Identity, IdentityPaths, load_identity
 from weir.crypto.pem import UnusableFile, key_to_pem
 from weir.crypto.session_key import sign_session_key
 from weir.transport.tls import server_context
-from weir.wire.versions import SMP_ALPN
+
+_log = logging.getLogger(__name__)
+
+_Stamp = tuple[tuple[int, int], ...]
+"""Time of change and inode of each file."""
 
 
 class OnlineIdentity:
-    """One online certificate and what is made of it. Handshakes hold on to the one they began with."""
+    """One online certificate with its TLS context. A handshake keeps the certificate it began with."""
 
     __slots__ = ("_key", "chain", "context", "fingerprint")
 
-    def __init__(self, identity: Identity, alpn: str) -> None:
+    def __init__(self, identity: Identity, alpn: str, ask_client_certificate: bool) -> None:
         self.chain = identity.chain
         self.fingerprint = identity.fingerprint
-        self.context: ssl.SSLContext = server_context(identity.chain, key_to_pem(identity.key), alpn)
+        self.context: ssl.SSLContext = server_context(
+            identity.chain, key_to_pem(identity.key), alpn, ask_client_cert=ask_client_certificate
+        )
         self._key = identity.key
 
     def sign_session_key(self, spki: bytes) -> bytes:
@@ -27,27 +34,33 @@ class OnlineIdentity:
 
 
 class ServerIdentity:
-    """An identity directory (see crypto/identity.py); the CA's key is never read."""
+    """An identity directory (see crypto/identity.py). The CA's key is never read."""
 
-    def __init__(self, directory: Path, *, alpn: str = SMP_ALPN) -> None:
-        """Raises UnusableFile or OSError when there is no usable identity."""
+    def __init__(self, directory: Path, *, alpn: str, ask_client_certificate: bool) -> None:
+        """Load the identity. Raises UnusableFile or OSError. `Protocol.identity` knows the other arguments."""
         self._directory = directory
         self._alpn = alpn
+        self._ask_client_certificate = ask_client_certificate
         self._stamp = self._files()
         self.problem: str | None = None
-        """Why the last changed certificate was not taken up."""
-        self.online = OnlineIdentity(load_identity(directory), alpn)
+        """Why the last changed certificate is not in use."""
+        self._failed: _Stamp | None = None  # the files that the last reload could not use
+        self._logged = False
+        self.online = self._load(load_identity(directory))
+
+    def _load(self, identity: Identity) -> OnlineIdentity:
+        return OnlineIdentity(identity, self._alpn, self._ask_client_certificate)
 
     @property
     def fingerprint(self) -> bytes:
         return self.online.fingerprint
 
     def days_to_expiry(self) -> float:
-        """Of the online certificate."""
+        """Return the days until the online certificate expires."""
         return days_to_expiry(self.online.chain[0]) or 0.0
 
     def reload(self) -> bool:
-        """Take up a changed online certificate for new handshakes; True when it did. Clients stay."""
+        """Use a changed online certificate for new handshakes. Return whether there was one. Clients stay connected."""
         stamp = self._files()
         if stamp == self._stamp:
             return False
@@ -55,15 +68,23 @@ class ServerIdentity:
             identity = load_identity(self._directory)
             if identity.fingerprint != self.fingerprint:
                 raise UnusableFile("ca.crt: another identity; a running router keeps its address")
-            self.online = OnlineIdentity(identity, self._alpn)
+            self.online = self._load(identity)
         except (UnusableFile, OSError, ssl.SSLError) as error:
-            # Half written perhaps: it is looked at again next time.
-            self.problem = str(error)
+            self._note_problem(str(error), stamp)
             return False
-        self._stamp, self.problem = stamp, None
+        self._stamp, self.problem, self._failed = stamp, None, None
         return True
 
-    def _files(self) -> tuple[tuple[int, int], ...]:
+    def _note_problem(self, problem: str, stamp: _Stamp) -> None:
+        """Keep the problem. Log it when the next reload finds the same files: at first they may be half written."""
+        self.problem = problem
+        if stamp != self._failed:
+            self._failed, self._logged = stamp, False
+        elif not self._logged:
+            self._logged = True
+            _log.warning("the new online certificate is not in use: %s", problem)
+
+    def _files(self) -> _Stamp:
         stamps = []
         paths = IdentityPaths.of(self._directory)
         for path in (paths.certificate, paths.key, paths.ca_certificate):

@@ -1,4 +1,4 @@
-"""SOCKS5 (RFC 1928, 1929): reach a router through a proxy, which also resolves the name (onion hosts need that)."""
+"""SOCKS5 (RFC 1928, 1929): connect to a router through a proxy. The proxy resolves the name, as onion hosts need."""
 
 import asyncio
 import ipaddress
@@ -21,7 +21,7 @@ _REFUSALS = {
 
 
 class SocksProxy(NamedTuple):
-    """`credentials` (user, password) need not be secret: Tor keeps circuits of different ones apart."""
+    """`credentials` (user, password) need not be secret: Tor uses separate circuits for different credentials."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class SocksProxy(NamedTuple):
 
 
 async def dial(proxy: SocksProxy, host: str, port: int) -> socket.socket:
-    """A socket connected to host and port through the proxy; raises OSError."""
+    """Return a socket that is connected to host and port through the proxy. Raises OSError."""
     loop = asyncio.get_running_loop()
     infos = await loop.getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
     family, kind, protocol, _, address = infos[0]

@@ -1,9 +1,12 @@
-"""TLS on a raw asyncio transport: bytes from the socket become 16,384-byte blocks, blocks become bytes.
+"""TLS on a raw asyncio transport: bytes from the socket become blocks of a fixed size, blocks become bytes.
 
-All sessions of a thread share one pair of memory BIOs. It works because a loop runs one callback at a time and every
-callback leaves both of them empty: only whole TLS records are fed, so OpenSSL never stops in the middle of one, and
-what it writes is taken out at once. A BIO keeps the largest buffer it ever needed, so a pair per session would cost
-40 KiB each for as long as the client stays.
+    socket ──► whole TLS records ──► incoming BIO ──► OpenSSL ──► blocks
+    socket ◄── one write per call ◄── outgoing BIO ◄── OpenSSL ◄── blocks
+
+All TLS sessions of a thread share one pair of memory BIOs. A loop runs one callback at a time, and every callback
+leaves both BIOs empty: only whole TLS records are written to the incoming BIO, so OpenSSL never stops in the middle of
+a record, and OpenSSL's output is read at once. A BIO keeps the largest buffer that it ever needed, so a pair per
+session would cost 40 KiB for each connected client.
 """
 
 import asyncio
@@ -12,11 +15,10 @@ import ssl
 import threading
 from typing import cast
 
-from weir.wire.versions import SMP_BLOCK_SIZE
-
 _RECORD_HEADER = 5
 _CONTENT_TYPES = frozenset(range(20, 25))
-_MAX_RECORD = _RECORD_HEADER + 16384 + 256  # RFC 8446, 5.2
+_MAX_CONTENT = 16384  # of a record: RFC 8446, 5.1
+_MAX_RECORD = _RECORD_HEADER + _MAX_CONTENT + 256  # RFC 8446, 5.2
 
 
 class _Bios(threading.local):
@@ -29,9 +31,10 @@ _bios = _Bios()
 
 
 class TlsStream(asyncio.Protocol):
-    """One TLS session, either side. Subclasses make the session and take its blocks."""
+    """One TLS session, server or client. Subclasses make the session and receive its blocks."""
 
     __slots__ = (
+        "_block_size",
         "_closing",
         "_established",
         "_incoming",
@@ -44,19 +47,20 @@ class TlsStream(asyncio.Protocol):
         "_written",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, block_size: int) -> None:
+        self._block_size = block_size
         self._incoming = _bios.incoming
         self._outgoing = _bios.outgoing
         self._transport: asyncio.Transport | None = None
         self._tls: ssl.SSLObject | None = None
         self._established = False
         self._closing = False
-        self._partial: bytearray | None = None  # a TLS record that has not arrived whole
-        self._need = 0
+        self._partial: bytearray | None = None  # the received part of a TLS record
+        self._need = 0  # bytes of `_partial` from which reading can continue
         self._written = 0
-        self._rest: bytes = b""  # a block that has not arrived whole
+        self._rest: bytes = b""  # the received part of a block
 
-    # What subclasses do.
+    # Subclasses implement:
 
     def _wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         raise NotImplementedError
@@ -71,7 +75,7 @@ class TlsStream(asyncio.Protocol):
         raise NotImplementedError
 
     def _on_raw_blocks(self, blocks: list[bytes]) -> None:
-        """All that one read brought."""
+        """Receive all blocks of one read."""
         for block in blocks:
             self._on_raw_block(block)
             if self._closing:
@@ -80,16 +84,16 @@ class TlsStream(asyncio.Protocol):
     def _on_tls_failure(self, error: ssl.SSLError) -> None:
         raise NotImplementedError
 
-    # What subclasses call.
+    # Subclasses call:
 
     def _start(self) -> None:
-        """Make the session; a client sends its hello with it."""
+        """Make the TLS session. A client also sends its TLS hello."""
         self._tls = self._wrap(self._incoming, self._outgoing)
         if not self._tls.server_side:
             self._handshake()
 
     def _shake_hands(self, records: bytes | bytearray) -> None:
-        """Go on with the handshake, and with what came behind it."""
+        """Continue the TLS handshake, and read what arrived after it."""
         if self._tls is None:
             self._start()
         self._incoming.write(records)
@@ -97,7 +101,7 @@ class TlsStream(asyncio.Protocol):
             self._read()
 
     def _send_blocks(self, blocks: list[bytes]) -> None:
-        """Each block is a record of its own; the loop's transport puts what a turn wrote into one socket write."""
+        """Send each block as one TLS record. uvloop joins the writes of one turn of the loop into one socket write."""
         if self._closing or self._transport is None:
             return
         tls = cast(ssl.SSLObject, self._tls)
@@ -108,7 +112,7 @@ class TlsStream(asyncio.Protocol):
         self._transport.write(data)
 
     def close(self) -> None:
-        """Say goodbye in TLS and close once everything written has left."""
+        """Send TLS's close_notify, and close when everything written has been sent."""
         if self._closing:
             return
         self._closing = True
@@ -119,7 +123,7 @@ class TlsStream(asyncio.Protocol):
         self._transport.close()
 
     def abort(self) -> None:
-        """Close now, whatever is still to be sent."""
+        """Close now and discard what is not sent yet."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -130,7 +134,7 @@ class TlsStream(asyncio.Protocol):
 
     @property
     def buffered(self) -> int:
-        """Bytes accepted but not yet taken by the kernel."""
+        """Bytes written but not yet taken by the kernel."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
@@ -165,7 +169,7 @@ class TlsStream(asyncio.Protocol):
         while size - end >= _RECORD_HEADER:
             length = _RECORD_HEADER + (records[end + 3] << 8 | records[end + 4])
             if length > _MAX_RECORD or records[end] not in _CONTENT_TYPES:
-                end = size  # not TLS: OpenSSL says what it is
+                end = size  # not TLS; OpenSSL names the error
                 break
             if end + length > size:
                 self._need = length
@@ -207,7 +211,7 @@ class TlsStream(asyncio.Protocol):
             return False
         self._flush()
         self._established = True
-        # The subclass may write and so use the BIOs: records behind the handshake wait outside.
+        # The subclass may write and so use the BIOs. Records that follow the handshake wait outside meanwhile.
         behind = self._incoming.read()
         self._on_established(tls)
         if not behind or self._closing:
@@ -217,24 +221,21 @@ class TlsStream(asyncio.Protocol):
 
     def _read(self) -> None:
         read = cast(ssl.SSLObject, self._tls).read
+        size = self._block_size
         blocks: list[bytes] = []
         ended = False
         try:
             while self._incoming.pending:
-                chunk = read(SMP_BLOCK_SIZE)
+                chunk = read(_MAX_CONTENT)  # the whole record: OpenSSL must keep nothing back
                 if not chunk:
                     ended = True
                     break
-                if self._rest or len(chunk) != SMP_BLOCK_SIZE:
-                    chunk = self._rest + chunk
-                    if len(chunk) < SMP_BLOCK_SIZE:
-                        self._rest = chunk
-                        continue
-                    self._rest = chunk[SMP_BLOCK_SIZE:]
-                    chunk = chunk[:SMP_BLOCK_SIZE]
-                blocks.append(chunk)
+                if self._rest or len(chunk) != size:
+                    self._rest = self._cut(self._rest + chunk, blocks)
+                else:
+                    blocks.append(chunk)
         except ssl.SSLWantReadError:
-            pass  # the last record was TLS's own
+            pass  # the last record was one of TLS itself
         except ssl.SSLError as error:
             self._fail(error)
             return
@@ -246,6 +247,13 @@ class TlsStream(asyncio.Protocol):
             self._on_raw_blocks(blocks)
         if ended:
             self.close()
+
+    def _cut(self, data: bytes, blocks: list[bytes]) -> bytes:
+        """Append the whole blocks of `data`, and return the rest."""
+        size = self._block_size
+        whole = len(data) // size * size
+        blocks.extend(data[at : at + size] for at in range(0, whole, size))
+        return data[whole:]
 
     def _flush(self) -> None:
         data = self._outgoing.read()
@@ -262,7 +270,7 @@ class TlsStream(asyncio.Protocol):
         self._on_tls_failure(error)
 
     def _close_notify(self) -> None:
-        # It always wants the peer's answer, which nobody waits for.
+        # `unwrap` always asks for the peer's answer. Nobody waits for it.
         with contextlib.suppress(ssl.SSLError):
             cast(ssl.SSLObject, self._tls).unwrap()
         self._flush()

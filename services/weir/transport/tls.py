@@ -17,15 +17,13 @@ def server_context(
     chain: Sequence[bytes], key_pem: bytes, alpn: str, *, ask_client_cert: bool = True
 ) -> ssl.SSLContext:
     """For `chain` (DER, leaf first) and the leaf's private key (PKCS #8 PEM)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _common(context)
+    context = _context(ssl.PROTOCOL_TLS_SERVER, alpn)
     # A resumed session would give the two sides different Finished messages, and so different session ids.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
     # The client's order of groups decides.
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
     _load(context, chain, key_pem)
-    openssl.require_alpn(context, alpn)
     if ask_client_cert:
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
@@ -35,9 +33,8 @@ def client_context(
     alpn: str | None, *, chain: Sequence[bytes] = (), key_pem: bytes = b"", tls12: bool = False
 ) -> ssl.SSLContext:
     """`chain` and its key are a service's certificate; other clients present none."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = _context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    _common(context)
     context.options |= ssl.OP_NO_TICKET
     if tls12:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -67,14 +64,19 @@ def session_id(tls: ssl.SSLObject) -> bytes:
     return binding
 
 
-def _common(context: ssl.SSLContext) -> None:
+def _context(protocol: int, alpn: str | None = None) -> ssl.SSLContext:
+    context = openssl.new_context(
+        protocol,
+        suites13=_SUITE_13,
+        groups=_GROUPS,
+        signatures=_SIGNATURES,
+        max_chain_bytes=_MAX_CHAIN_BYTES,
+        alpn=alpn,
+    )
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     context.set_ciphers(_SUITE_12)
-    openssl.restrict(
-        context, suites13=_SUITE_13, groups=_GROUPS, signatures=_SIGNATURES, max_chain_bytes=_MAX_CHAIN_BYTES
-    )
-    openssl.accept_any_chain(context)
+    return context
 
 
 def _load(context: ssl.SSLContext, chain: Sequence[bytes], key_pem: bytes) -> None:

@@ -8,8 +8,7 @@ import binascii
 import ipaddress
 import re
 from dataclasses import dataclass
-
-from weir.wire.commands import ServerHost
+from typing import NamedTuple
 
 DEFAULT_SMP_PORT = 5223
 DEFAULT_NTF_PORT = 443
@@ -23,30 +22,46 @@ _AUTH = re.compile(rb"[\x21-\x7e\xa1-\xac\xae-\xff]+")
 _PORT = re.compile(rb":(\d{1,5})")
 
 
-def _take_host(text: bytes) -> tuple[bytes, int] | None:
-    """The host that `text` begins with, in its canonical form, and where it ends: IPv4, IPv6, onion or name."""
-    found = _IPV4.match(text)
-    if found and all(int(part) < 256 for part in found.groups()):
-        return b".".join(b"%d" % int(part) for part in found.groups()), found.end()
-    found = _IPV6.match(text)
-    if found:
+class ServerHost(NamedTuple):
+    """A router's address as PRXY and SNEW carry it: hosts, port and the CA certificate's fingerprint."""
+
+    hosts: tuple[bytes, ...]
+    port: bytes
+    key_hash: bytes
+
+
+def _ipv6(address: ipaddress.IPv6Address) -> bytes:
+    # Python 3.13 and later write the last four bytes of a mapped IPv4 address as IPv4, which _IPV6 does not read.
+    if address.ipv4_mapped is not None:
+        value = int(address.ipv4_mapped)
+        return b"::ffff:%x:%x" % (value >> 16, value & 0xFFFF)
+    return str(address).encode()
+
+
+def _match_host(text: bytes) -> tuple[bytes, int] | None:
+    """Parse the host at the start of `text` (IPv4, IPv6, onion or name). Return its canonical form and its length."""
+    match = _IPV4.match(text)
+    if match and all(int(part) < 256 for part in match.groups()):
+        return b".".join(b"%d" % int(part) for part in match.groups()), match.end()
+    match = _IPV6.match(text)
+    if match:
         try:
-            inside = found[1] or found[2]
-            return str(ipaddress.IPv6Address(inside.decode("latin-1"))).encode(), found.end()
+            inside = match[1] or match[2]
+            return _ipv6(ipaddress.IPv6Address(inside.decode("latin-1"))), match.end()
         except ValueError:
             pass
-    found = _ONION.match(text)
-    if found:
-        return found[0], found.end()
-    found = _DOMAIN.match(text)
-    if found and not found[0].endswith(b".onion"):
-        return found[0], found.end()
+    match = _ONION.match(text)
+    if match:
+        return match[0], match.end()
+    match = _DOMAIN.match(text)
+    if match and not match[0].endswith(b".onion"):
+        return match[0], match.end()
     return None
 
 
 def parse_host(text: bytes) -> bytes | None:
-    taken = _take_host(text)
-    return taken[0] if taken and taken[1] == len(text) else None
+    host = _match_host(text)
+    return host[0] if host and host[1] == len(text) else None
 
 
 def _fingerprint(text: bytes) -> bytes | None:
@@ -60,7 +75,7 @@ def _fingerprint(text: bytes) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class SmpAddress:
-    """`fingerprint` is 32 bytes; `port` None is the scheme's default."""
+    """`fingerprint` has 32 bytes. A `port` of None stands for the default port of the scheme."""
 
     fingerprint: bytes
     hosts: tuple[str, ...]
@@ -70,25 +85,25 @@ class SmpAddress:
 
     @staticmethod
     def parse(text: str) -> "SmpAddress | None":
-        """None when it is not an address."""
+        """Parse an address; None if the text is not an address."""
         try:
-            found = _ADDRESS.fullmatch(text.encode("latin-1"))
+            match = _ADDRESS.fullmatch(text.encode("latin-1"))
         except UnicodeEncodeError:
             return None
-        if found is None:
+        if match is None:
             return None
-        scheme, key_hash, auth, rest = found.groups()
+        scheme, key_hash, auth, rest = match.groups()
         fingerprint = _fingerprint(key_hash)
         if fingerprint is None or (auth is not None and not _is_auth(auth)):
             return None
         hosts: list[str] = []
         at = 0
         while True:
-            taken = _take_host(rest[at:])
-            if taken is None:
+            host = _match_host(rest[at:])
+            if host is None:
                 return None
-            hosts.append(taken[0].decode("latin-1"))
-            at += taken[1]
+            hosts.append(host[0].decode("latin-1"))
+            at += host[1]
             if rest[at : at + 1] != b",":
                 break
             at += 1
@@ -109,7 +124,7 @@ class SmpAddress:
 
     @property
     def server_host(self) -> ServerHost:
-        """The address as it goes into PRXY and SNEW."""
+        """The address in the form that PRXY and SNEW carry."""
         port = b"" if self.port is None else b"%d" % self.port
         return ServerHost(tuple(host.encode("latin-1") for host in self.hosts), port, self.fingerprint)
 
@@ -123,7 +138,7 @@ def _is_auth(value: bytes) -> bool:
 
 
 def format_server(server: ServerHost) -> bytes:
-    """A router's address as text, from what PRXY and SNEW carry."""
+    """Format an address that PRXY or SNEW carried."""
     hosts = b",".join(b"[%s]" % host if b":" in host else host for host in server.hosts)
     port = b":" + server.port if server.port else b""
     return b"smp://" + base64.urlsafe_b64encode(server.key_hash) + b"@" + hosts + port

@@ -1,7 +1,7 @@
-"""The primitives all messages are made of (protocol, "SMP transmission and transport block structure").
+"""The primitives that all messages are made of (protocol, "SMP transmission and transport block structure").
 
-Readers take the bytes and a position and return the value and the position after it; they raise `Malformed`
-when there is not enough or not the right thing, and each decoder turns exactly that into its protocol's error.
+A reader takes the bytes and a position, and returns the value and the position after the value. It raises `Malformed`
+if bytes are missing or have an unexpected value. Each decoder turns `Malformed` into an error of its protocol.
 """
 
 import struct
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Malformed(Exception):
-    """The bytes are not what they should be. Never leaves this package."""
+    """The bytes do not have the expected form. Decoders catch this exception: it never leaves `weir.wire`."""
 
 
 LENGTH = tuple(bytes((n,)) for n in range(256))
@@ -23,12 +23,12 @@ _pack_int64 = _INT64.pack
 
 
 def short(value: bytes) -> bytes:
-    """shortString: one length byte."""
+    """shortString: one length byte and the value."""
     return LENGTH[len(value)] + value
 
 
 def large(value: bytes) -> bytes:
-    """Large: two length bytes."""
+    """Large: two length bytes and the value."""
     return len(value).to_bytes(2, "big") + value
 
 
@@ -50,7 +50,7 @@ def maybe(value: T | None, encode: Callable[[T], bytes]) -> bytes:
 
 
 def items(values: tuple[bytes, ...]) -> bytes:
-    """A list of values that are encoded already: one count byte and the values."""
+    """A list: one count byte and the values, which the caller has encoded."""
     return LENGTH[len(values)] + b"".join(values)
 
 
@@ -116,7 +116,7 @@ def read_maybe(data: bytes, at: int, read: Callable[[bytes, int], tuple[T, int]]
 
 
 def read_items(data: bytes, at: int, read: Callable[[bytes, int], tuple[T, int]]) -> tuple[tuple[T, ...], int]:
-    """A list with at least one value, as all of the protocol's lists."""
+    """Read a list. The protocol has no empty lists."""
     count, at = read_byte(data, at)
     if count == 0:
         raise Malformed
@@ -127,7 +127,18 @@ def read_items(data: bytes, at: int, read: Callable[[bytes, int], tuple[T, int]]
     return tuple(values), at
 
 
-def end_of(data: bytes, at: int) -> None:
-    """Nothing may follow."""
+def split_tag(data: bytes, longest: int) -> tuple[bytes, int] | None:
+    """Return the tag of a message and the position of the space behind it, which is negative if there is no space.
+
+    `longest` is the length of the longest known tag. None: the tag is longer.
+    """
+    space = data.find(b" ", 0, longest + 1)
+    if space < 0:
+        return None if len(data) > longest else (data, space)
+    return data[:space], space
+
+
+def expect_end(data: bytes, at: int) -> None:
+    """Raise `Malformed` unless the bytes end at `at`."""
     if at != len(data):
         raise Malformed

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from weir.wire.encoding import Malformed, end_of, read_short, short
+from weir.wire.encoding import Malformed, expect_end, read_short, short
 from weir.wire.errors import (
     Blocked,
     BlockingInfo,
@@ -30,7 +30,7 @@ from weir.wire.errors import (
 from weir.wire.versions import BLOCKED_ENTITY, CLIENT_NOTICES
 
 MAX_NESTING: Final = 8
-"""How deep `PROXY PROTOCOL PROXY PROTOCOL …` is followed; no router sends more than one."""
+"""The most levels of `PROXY PROTOCOL PROXY PROTOCOL …` that the decoder accepts. Routers send one level."""
 
 _SIMPLE = {error.value.encode(): error for error in Simple}
 _COMMAND = {error.value.encode(): error for error in CommandError} | {b"NO_QUEUE": CommandError.NO_ENTITY}
@@ -45,7 +45,7 @@ _NETWORK_TEXT = (b"CONNECT", b"TLS", b"SUBSCRIBE")
 
 
 def encode_transport_error(error: TransportErrorType) -> bytes:
-    """transportError of the handshake's third message and of PROXY BROKER TRANSPORT."""
+    """transportError, as in the third message of the handshake and in PROXY BROKER TRANSPORT."""
     if isinstance(error, HandshakeError):
         return b"HANDSHAKE " + error.value.encode()
     return error.value.encode()
@@ -66,7 +66,7 @@ def _encode_broker(error: BrokerErrorType) -> bytes:
 
 
 def encode_error(error: ErrorType) -> bytes:
-    """The error as such; what older versions do not know is `for_version`'s matter."""
+    """Encode the error for the newest version. For an older version, call `for_version` first."""
     if isinstance(error, Simple):
         return error.value.encode()
     if isinstance(error, CommandError):
@@ -89,7 +89,7 @@ def encode_error(error: ErrorType) -> bytes:
 
 
 def for_version(version: int, error: ErrorType) -> ErrorType:
-    """BLOCKED is AUTH before version 12, and has no notice before version 18."""
+    """Replace what the version does not know: BLOCKED becomes AUTH before 12, and loses its notice before 18."""
     if isinstance(error, Blocked):
         if version < BLOCKED_ENTITY:
             return Simple.AUTH
@@ -99,7 +99,7 @@ def for_version(version: int, error: ErrorType) -> ErrorType:
 
 
 def _word(data: bytes, at: int) -> tuple[bytes, int]:
-    """Up to the next space or the end."""
+    """Return the bytes up to the next space or the end, and the position after them."""
     end = data.find(b" ", at)
     if end < 0:
         end = len(data)
@@ -121,7 +121,7 @@ def _no_constant(_: str) -> None:
 
 
 def _is_notice(text: bytes) -> bool:
-    """`{"ttl": seconds}` or `{}`; members that are not known do no harm."""
+    """Whether the text is a notice: `{"ttl": seconds}` or `{}`. Unknown members are ignored."""
     try:
         value = json.loads(text.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -149,14 +149,14 @@ def decode_transport_error(data: bytes) -> TransportErrorType | None:
 
 
 def _decode_network(data: bytes, at: int) -> BrokerErrorTag:
-    """NETWORK may carry a detail; it is read and left."""
+    """NETWORK may carry a detail. The detail is checked and dropped."""
     if at < len(data):
         detail, at = _word(data, _space(data, at))
         if detail in _NETWORK_TEXT:
             _, at = read_short(data, _space(data, at))
         elif detail not in _NETWORK_DETAIL:
             raise Malformed
-        end_of(data, at)
+        expect_end(data, at)
     return BrokerErrorTag.NETWORK
 
 
@@ -164,7 +164,7 @@ def _decode_broker(data: bytes, at: int) -> BrokerErrorType:
     tag, at = _word(data, at)
     if tag in (b"RESPONSE", b"UNEXPECTED"):
         text, at = read_short(data, _space(data, at))
-        end_of(data, at)
+        expect_end(data, at)
         return BrokerResponse(text.decode("latin-1"), unexpected=tag == b"UNEXPECTED")
     if tag == b"TRANSPORT":
         error = decode_transport_error(data[_space(data, at) :])
@@ -173,7 +173,7 @@ def _decode_broker(data: bytes, at: int) -> BrokerErrorType:
         return BrokerTransport(error)
     if tag == b"NETWORK":
         return _decode_network(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     simple = _BROKER.get(tag)
     if simple is None:
         raise Malformed
@@ -186,7 +186,7 @@ def _decode_proxy(data: bytes, at: int, depth: int) -> ProxyErrorTag | ProxyProt
         return ProxyProtocol(read_error(data, _space(data, at), depth + 1))
     if tag == b"BROKER":
         return ProxyBroker(_decode_broker(data, _space(data, at)))
-    end_of(data, at)
+    expect_end(data, at)
     simple = _PROXY.get(tag)
     if simple is None:
         raise Malformed
@@ -197,7 +197,7 @@ def _decode_name(data: bytes, at: int) -> Name:
     tag, at = _word(data, at)
     if tag == b"RESOLVER":
         return Name(NameResolver(_text(data, at)))
-    end_of(data, at)
+    expect_end(data, at)
     simple = _NAME.get(tag)
     if simple is None:
         raise Malformed
@@ -205,7 +205,7 @@ def _decode_name(data: bytes, at: int) -> Name:
 
 
 def read_error(data: bytes, at: int, depth: int = 0) -> ErrorType:
-    """The error that fills `data` from `at` to its end."""
+    """Read the error that fills `data` from `at` to the end."""
     if depth > MAX_NESTING:
         raise Malformed
     tag, at = _word(data, at)
@@ -225,7 +225,7 @@ def read_error(data: bytes, at: int, depth: int = 0) -> ErrorType:
         return Store(_text(data, at))
     if tag == b"NAME":
         return _decode_name(data, _space(data, at))
-    end_of(data, at)
+    expect_end(data, at)
     simple = _SIMPLE.get(tag)
     if simple is None:
         raise Malformed
@@ -233,7 +233,7 @@ def read_error(data: bytes, at: int, depth: int = 0) -> ErrorType:
 
 
 def decode_error(data: bytes) -> ErrorType | None:
-    """None when it is not an error's encoding."""
+    """Decode an error; None if the bytes are malformed."""
     try:
         return read_error(data, 0)
     except Malformed:

@@ -1,4 +1,4 @@
-"""What `ERR` carries: every SMP error and sub-error, and the handshake's own errors."""
+"""Every error and sub-error that ERR carries, and the errors of the handshake."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -38,7 +38,7 @@ class BlockingReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BlockingInfo:
-    """`BLOCKED reason=…[,notice={"ttl":…}]`; `notice` is the JSON text as it goes over the wire, or None."""
+    """`BLOCKED reason=…[,notice={"ttl":…}]`. `notice` is the JSON text as it stands on the wire, or None."""
 
     reason: BlockingReason
     notice: bytes | None = None
@@ -62,7 +62,7 @@ class HandshakeError(Enum):
 
 
 class TransportError(Enum):
-    """Transport errors without parameters; the parametrised one is a HandshakeError."""
+    """Transport errors without parameters. `HANDSHAKE …`, which has one, is a HandshakeError."""
 
     BLOCK = "BLOCK"
     VERSION = "VERSION"
@@ -75,7 +75,7 @@ TransportErrorType = TransportError | HandshakeError
 
 
 class BrokerErrorTag(Enum):
-    """`PROXY BROKER …` without parameters. NETWORK's detail is not sent."""
+    """`PROXY BROKER …` without parameters. Weir sends NETWORK without its optional detail."""
 
     NETWORK = "NETWORK"
     TIMEOUT = "TIMEOUT"
@@ -106,7 +106,7 @@ class ProxyErrorTag(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyProtocol:
-    """`PROXY PROTOCOL …`: the relay's own error, passed on."""
+    """`PROXY PROTOCOL …`: an error of the relay, passed on by the proxy."""
 
     error: "ErrorType"
 

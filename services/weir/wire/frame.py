@@ -1,35 +1,59 @@
-"""Batches, and transmissions before their commands are understood: the same for SMP and NTF.
+"""Batches of transmissions, and the fields of a transmission around its command. SMP and NTF share them.
 
-A block's content is a count and that many transmissions, each with two bytes of length (protocol, "SMP transmission
-and transport block structure"). A transmission is authorisation, [service signature], [session id], correlation id,
-entity id and command.
+    block        = count, count × (two bytes of length, transmission)
+    transmission = authorisation, [service signature], [session id], correlation id, entity id, command
+
+(protocol, "SMP transmission and transport block structure")
 """
 
+from dataclasses import dataclass, field
 from typing import Final
 
-from weir.wire.encoding import LENGTH
-from weir.wire.session import Framing
+from weir.wire.encoding import LENGTH, short
 from weir.wire.versions import SMP_BLOCK_SIZE
 
 MAX_BATCH: Final = 255
 BATCH_OVERHEAD: Final = 19
-"""Two bytes of length, one of count, 16 of the block encryption's tag: kept free even where there is none."""
+"""The bytes of a block that transmissions cannot use: two for the length, one for the count, and 16 for the tag of the
+block encryption. The 16 bytes are also kept free in blocks that are not encrypted."""
 
 AUTH_SIZES: Final = frozenset((0, 64, 80, 114))
 _SERVICE_SIG_SIZE: Final = 64
-_LARGE: Final = 4096  # bytes from which a view costs less than a copy
+_LARGE: Final = 4096  # from this number of bytes on, a view costs less than a copy
 
-Raw = tuple[bytes, bytes | None, int, bytes | None, bytes, bytes, int]
-"""auth, service signature, where the authorised bytes begin, session id (None: implied), corrId, entityId, where
-the command begins."""
+Fields = tuple[bytes, bytes | None, int, bytes | None, bytes, bytes, int]
+"""Authorisation, service signature, start of the authorised bytes, session id (None: implied), correlation id, entity
+id, start of the command."""
 
 
-def spans(content: bytes) -> list[tuple[int, int]] | None:
-    """Where a batch's transmissions begin and end. None: it is not a batch."""
+@dataclass(slots=True)
+class Framing:
+    """How a session writes its transmissions. This follows from the TLS session id and the agreed version."""
+
+    session_id: bytes
+    version: int
+    imply_session_id: bool = field(init=False)
+    """Whether the session id is authorised but not sent."""
+    service_auth: bool = field(init=False)
+    """Whether the service's signature, or `0`, follows an authorisation."""
+    auth_prefix: bytes = field(init=False, repr=False)
+    """The first authorised bytes: the length-prefixed session id."""
+    server_prefix: bytes = field(init=False, repr=False)
+    """The first bytes of a router's transmission: an empty authorisation, and the session id unless it is implied."""
+
+    def _frame(self, imply_session_id: bool, service_auth: bool) -> None:
+        self.imply_session_id = imply_session_id
+        self.service_auth = service_auth
+        self.auth_prefix = short(self.session_id)
+        self.server_prefix = b"\0" if imply_session_id else b"\0" + self.auth_prefix
+
+
+def batch_spans(content: bytes) -> list[tuple[int, int]] | None:
+    """Return the start and end of each transmission in a batch; None if the content is not a batch."""
     size = len(content)
     if not size or not content[0]:
         return None
-    found = []
+    spans = []
     at = 1
     for _ in range(content[0]):
         start = at + 2
@@ -38,12 +62,12 @@ def spans(content: bytes) -> list[tuple[int, int]] | None:
         at = start + (content[at] << 8 | content[at + 1])
         if at > size:
             return None
-        found.append((start, at))
-    return found if at == size else None
+        spans.append((start, at))
+    return spans if at == size else None
 
 
-def take_apart(session: Framing, content: bytes, at: int, end: int) -> Raw | None:
-    """The transmission between `at` and `end`, or None when its fields do not fit into it."""
+def split_transmission(session: Framing, content: bytes, at: int, end: int) -> Fields | None:
+    """Split the transmission between `at` and `end` into its fields; None if the fields do not fit into it."""
     if at >= end:
         return None
     start = at + 1
@@ -86,7 +110,7 @@ def take_apart(session: Framing, content: bytes, at: int, end: int) -> Raw | Non
 
 
 def authorized_bytes(session: Framing, content: bytes, at: int, end: int) -> bytes:
-    """What the authorisation covers: the length-prefixed session id, and all from the correlation id on."""
+    """Return the authorised bytes: the length-prefixed session id, and all from the correlation id on."""
     if not session.imply_session_id:
         return content[at:end]
     if end - at < _LARGE:
@@ -95,7 +119,7 @@ def authorized_bytes(session: Framing, content: bytes, at: int, end: int) -> byt
 
 
 def encode_server(session: Framing, corr_id: bytes, entity_id: bytes, reply: bytes) -> bytes:
-    """A router's transmission, length-prefixed for a batch: it is never authorised."""
+    """Encode a router's transmission, which has no authorisation, with its length prefix."""
     prefix = session.server_prefix
     size = len(prefix) + 2 + len(corr_id) + len(entity_id) + len(reply)
     return b"".join(
@@ -104,14 +128,14 @@ def encode_server(session: Framing, corr_id: bytes, entity_id: bytes, reply: byt
 
 
 def for_auth(session: Framing, corr_id: bytes, entity_id: bytes, command: bytes) -> tuple[bytes, bytes]:
-    """(what is authorised, what is sent): the session id is in the first, and in the second where it is sent."""
+    """Return the bytes to authorise and the bytes to send. They differ where the session id is implied."""
     sent = b"".join((LENGTH[len(corr_id)], corr_id, LENGTH[len(entity_id)], entity_id, command))
     authorized = session.auth_prefix + sent
     return authorized, sent if session.imply_session_id else authorized
 
 
 def encode_client(session: Framing, t_to_send: bytes, auth: bytes, service_sig: bytes | None) -> bytes:
-    """A client's transmission, length-prefixed for a batch."""
+    """Encode a client's transmission with its length prefix. `t_to_send` comes from `for_auth`."""
     head = LENGTH[len(auth)] + auth
     if auth and session.service_auth:
         head += b"0" if service_sig is None else b"1" + LENGTH[len(service_sig)] + service_sig
@@ -119,14 +143,14 @@ def encode_client(session: Framing, t_to_send: bytes, auth: bytes, service_sig: 
 
 
 def fits(encoded: bytes, block_size: int = SMP_BLOCK_SIZE) -> bool:
-    """Whether a length-prefixed transmission fits into a block by itself."""
+    """Whether a length-prefixed transmission fits into an empty block."""
     return len(encoded) <= block_size - BATCH_OVERHEAD
 
 
 def pack(encoded: list[bytes], block_size: int = SMP_BLOCK_SIZE) -> list[bytes]:
-    """Block contents, filled from the last transmission backwards as the reference does it.
+    """Pack transmissions into block contents, starting with the last transmission, as the reference does.
 
-    Every transmission must fit into a block (`fits`): the caller answers LARGE_MSG for one that does not.
+    Every transmission must fit into a block (`fits`). The caller answers LARGE_MSG for one that does not.
     """
     limit = block_size - BATCH_OVERHEAD
     contents: list[bytes] = []
@@ -154,7 +178,7 @@ def _content(reversed_batch: list[bytes]) -> bytes:
 
 
 def pack_forward(encoded: list[bytes], block_size: int = SMP_BLOCK_SIZE) -> list[bytes]:
-    """Block contents, filled from the first transmission on: for the router, whose earliest answers leave first."""
+    """Pack transmissions into block contents, starting with the first transmission, so that it leaves first."""
     limit = block_size - BATCH_OVERHEAD
     if len(encoded) == 1:
         return [b"\x01" + encoded[0]]

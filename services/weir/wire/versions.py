@@ -1,4 +1,4 @@
-"""SMP and NTF protocol versions and what each of them brought (protocol, "SMP procedure: version history")."""
+"""SMP and NTF protocol versions, and the feature that each introduced (protocol, "SMP procedure: version history")."""
 
 from typing import NamedTuple
 
@@ -26,9 +26,10 @@ SERVICE_CERTS = 16
 NEW_NTF_CREDS = 17
 CLIENT_NOTICES = 18
 RCV_SERVICE = 19
+NAMES = 20  # RSLV; this version is not offered
 
 SMP_RANGE = VersionRange(BASIC, RCV_SERVICE)
-SMP_LEGACY_RANGE = VersionRange(BASIC, BASIC)  # offered when the client sent no ALPN
+SMP_LEGACY_RANGE = VersionRange(BASIC, BASIC)  # offered to clients that send no ALPN
 SMP_PROXIED_RANGE = VersionRange(SENDING_PROXY, RCV_SERVICE)  # offered to clients of a proxy in PKEY
 
 NTF_RANGE = VersionRange(1, 3)

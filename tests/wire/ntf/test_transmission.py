@@ -7,7 +7,7 @@ from weir.wire.errors import CommandError, ErrorType, Simple
 from weir.wire.ntf import codec
 from weir.wire.ntf import transmission as t
 from weir.wire.ntf import types as n
-from weir.wire.session import NtfSession
+from weir.wire.ntf.session import NtfSession
 
 _SESSION_ID = bytes(range(32))
 _CORR, _ENTITY = b"c" * 24, b"e" * 24
@@ -22,9 +22,9 @@ def test_commands_round_trip(
     authorized, sent = t.for_auth(session, corr_id, entity_id, codec.encode_command(version, command))
     encoded = t.encode_client(session, sent, auth, None)
     [decoded] = t.decode_block(session, b"\x01" + encoded if session.batch else encoded[2:])
-    error = t.check_command(command, bool(auth), entity_id)
+    error = n.DECLARATIONS[type(command)].credential_errors()[2 * bool(auth) + bool(entity_id)]
     if error is not None:
-        assert decoded == t.NtfTransmissionError(corr_id, entity_id, error)
+        assert decoded == t.TransmissionError(corr_id, entity_id, error)
     else:
         assert decoded == t.NtfTransmission(auth, authorized, corr_id, entity_id, command)
 
@@ -69,9 +69,7 @@ def _client(version: int, command: bytes, auth: bytes = b"", entity_id: bytes = 
     ],
 )
 def test_order_of_checks(version: int, content: bytes, corr_id: bytes, entity_id: bytes, error: ErrorType) -> None:
-    assert t.decode_block(NtfSession(_SESSION_ID, version), content) == [
-        t.NtfTransmissionError(corr_id, entity_id, error)
-    ]
+    assert t.decode_block(NtfSession(_SESSION_ID, version), content) == [t.TransmissionError(corr_id, entity_id, error)]
 
 
 _TOKEN = n.DeviceToken(n.PushProvider.APNS_TEST, b"t")
@@ -86,8 +84,7 @@ _TOKEN = n.DeviceToken(n.PushProvider.APNS_TEST, b"t")
     ],
 )
 def test_credentials(command: n.NtfCommand, expected: tuple[CommandError | None, ...]) -> None:
-    cases = [(False, b""), (False, b"id"), (True, b""), (True, b"id")]
-    assert tuple(t.check_command(command, auth, entity) for auth, entity in cases) == expected
+    assert n.DECLARATIONS[type(command)].credential_errors() == expected
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """NTF commands and replies as bytes, both ways (push notifications protocol, "Notification router commands")."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final, TypeVar
 
 from weir.crypto.keys import parse_private
-from weir.wire.commands import ServerHost
+from weir.wire.address import ServerHost
 from weir.wire.encoding import (
     Malformed,
-    end_of,
+    expect_end,
     read_byte,
     read_bytes,
     read_short,
@@ -18,19 +19,15 @@ from weir.wire.encoding import (
 from weir.wire.error_codec import encode_error, read_error
 from weir.wire.errors import CommandError
 from weir.wire.ntf.types import (
+    DECLARATIONS,
     ERR,
     IDSUB,
     IDTKN,
     OK,
-    PING,
     PONG,
-    SCHK,
-    SDEL,
     SNEW,
     SUB,
-    TCHK,
     TCRN,
-    TDEL,
     TKN,
     TNEW,
     TRPL,
@@ -64,7 +61,7 @@ def _device_token(token: DeviceToken) -> bytes:
 
 
 def _token_status(version: int, status: TokenStatus | TokenInvalid) -> bytes:
-    """INVALID names its reason from version 3 on."""
+    """Version 3 added the reason to INVALID."""
     if isinstance(status, TokenStatus):
         return status.value.encode()
     if status.reason is None or version < NTF_INVALID_REASON:
@@ -77,27 +74,27 @@ def _sub_status(status: SubStatus | SubError) -> bytes:
 
 
 _BARE_COMMANDS: Final[dict[bytes, NtfCommand]] = {
-    b"TCHK": TCHK(),
-    b"TDEL": TDEL(),
-    b"SCHK": SCHK(),
-    b"SDEL": SDEL(),
-    b"PING": PING(),
+    declaration.tag: kind() for kind, declaration in DECLARATIONS.items() if not fields(kind)
 }
 _BARE_REPLIES: Final[dict[bytes, NtfReply]] = {b"OK": OK(), b"PONG": PONG()}
 
-_COMMAND_ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
-    TNEW: lambda cmd: b"TNEW T" + _device_token(cmd.token) + short(cmd.verify_key) + dh_key(cmd.dh_key),
-    TVFY: lambda cmd: b"TVFY " + short(cmd.code),
-    TRPL: lambda cmd: b"TRPL " + _device_token(cmd.token),
-    TCRN: lambda cmd: b"TCRN " + word16(cmd.minutes),
-    SNEW: lambda cmd: (
-        b"SNEW S"
+_COMMAND_ENCODERS: Final[dict[type, Callable[[bytes, Any], bytes]]] = {
+    TNEW: lambda prefix, cmd: prefix + b"T" + _device_token(cmd.token) + short(cmd.verify_key) + dh_key(cmd.dh_key),
+    TVFY: lambda prefix, cmd: prefix + short(cmd.code),
+    TRPL: lambda prefix, cmd: prefix + _device_token(cmd.token),
+    TCRN: lambda prefix, cmd: prefix + word16(cmd.minutes),
+    SNEW: lambda prefix, cmd: (
+        prefix
+        + b"S"
         + short(cmd.token_id)
         + server_host(cmd.queue.server)
         + short(cmd.queue.notifier_id)
         + short(cmd.ntf_key)
     ),
-} | {type(cmd): (lambda _, tag=tag: tag) for tag, cmd in _BARE_COMMANDS.items()}
+} | {type(bare): lambda prefix, _: prefix[:-1] for bare in _BARE_COMMANDS.values()}
+"""Each encoder takes the prefix (tag and space) and the command."""
+
+_PREFIXES: Final = {kind: declaration.tag + b" " for kind, declaration in DECLARATIONS.items()}
 
 _REPLY_ENCODERS: Final[dict[type, Callable[[int, Any], bytes]]] = {
     IDTKN: lambda _, reply: b"IDTKN " + short(reply.token_id) + dh_key(reply.dh_key),
@@ -111,16 +108,17 @@ _REPLY_ENCODERS: Final[dict[type, Callable[[int, Any], bytes]]] = {
 
 
 def encode_command(version: int, cmd: NtfCommand) -> bytes:
-    """The same at every version so far."""
+    """Encode a command. The bytes are the same at every version so far."""
     del version
-    return _COMMAND_ENCODERS[type(cmd)](cmd)
+    kind = type(cmd)
+    return _COMMAND_ENCODERS[kind](_PREFIXES[kind], cmd)
 
 
 def encode_reply(version: int, reply: NtfReply) -> bytes:
     return _REPLY_ENCODERS[type(reply)](version, reply)
 
 
-# --- decoding: each takes the whole message and the position after "TAG " ---
+# --- decoding: each reader takes the whole message and the position after "TAG " ---
 
 
 def _read_device_token(data: bytes, at: int) -> tuple[DeviceToken, int]:
@@ -143,25 +141,25 @@ def _read_tnew(data: bytes, at: int) -> TNEW:
     token, at = _read_device_token(data, _expect(data, at, 0x54))
     verify_key, at = read_auth_key(data, at)
     token_dh_key, at = read_dh_key(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return TNEW(token, verify_key, token_dh_key)
 
 
 def _read_tvfy(data: bytes, at: int) -> TVFY:
     code, at = read_short(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return TVFY(code)
 
 
 def _read_trpl(data: bytes, at: int) -> TRPL:
     token, at = _read_device_token(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return TRPL(token)
 
 
 def _read_tcrn(data: bytes, at: int) -> TCRN:
     minutes, at = read_word16(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return TCRN(minutes)
 
 
@@ -171,43 +169,47 @@ def _read_snew(data: bytes, at: int) -> SNEW:
     server, at = read_server_host(data, at)
     notifier_id, at = read_short(data, at)
     key, at = read_short(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     if parse_private(key) is None:
         raise Malformed
     return SNEW(token_id, SmpQueueNtf(server, notifier_id), key)
 
 
-_COMMAND_READERS: Final[dict[bytes, Callable[[bytes, int], NtfCommand]]] = {
-    b"TNEW": _read_tnew,
-    b"TVFY": _read_tvfy,
-    b"TRPL": _read_trpl,
-    b"TCRN": _read_tcrn,
-    b"SNEW": _read_snew,
+_COMMAND_READERS: Final[dict[type[NtfCommand], Callable[[bytes, int], NtfCommand]]] = {
+    TNEW: _read_tnew,
+    TVFY: _read_tvfy,
+    TRPL: _read_trpl,
+    TCRN: _read_tcrn,
+    SNEW: _read_snew,
 }
+_COMMAND_READERS_BY_TAG: Final = {DECLARATIONS[kind].tag: read for kind, read in _COMMAND_READERS.items()}
 
 
-def _split(data: bytes) -> tuple[bytes, int]:
-    """The tag, and the position after the space that ends it, or 0."""
-    space = data.find(b" ")
-    return (data, 0) if space < 0 else (data[:space], space + 1)
+M = TypeVar("M")
+
+
+def _decode(
+    bare: Mapping[bytes, M], readers: Mapping[bytes, Callable[[bytes, int], M]], data: bytes
+) -> M | CommandError:
+    """Decode a message without parameters (`bare`) or with parameters (`readers`)."""
+    tag, space, _ = data.partition(b" ")
+    if tag in bare:
+        return _SYNTAX if space else bare[tag]
+    reader = readers.get(tag)
+    if reader is None:
+        return _UNKNOWN
+    if not space:
+        return _SYNTAX
+    try:
+        return reader(data, len(tag) + 1)
+    except Malformed:
+        return _SYNTAX
 
 
 def decode_command(version: int, data: bytes) -> NtfCommand | CommandError:
-    """The command, or the reason there is none: UNKNOWN by its tag, SYNTAX by all that follows."""
+    """Decode a command. The error is UNKNOWN for an unknown tag and SYNTAX for wrong parameters."""
     del version
-    tag, at = _split(data)
-    bare = _BARE_COMMANDS.get(tag)
-    if bare is not None:
-        return _SYNTAX if at else bare
-    reader = _COMMAND_READERS.get(tag)
-    if reader is None:
-        return _UNKNOWN
-    if not at:
-        return _SYNTAX
-    try:
-        return reader(data, at)
-    except Malformed:
-        return _SYNTAX
+    return _decode(_BARE_COMMANDS, _COMMAND_READERS_BY_TAG, data)
 
 
 def decode_token_status(data: bytes) -> TokenStatus | TokenInvalid | None:
@@ -229,13 +231,13 @@ def decode_sub_status(data: bytes) -> SubStatus | SubError | None:
 def _read_idtkn(data: bytes, at: int) -> IDTKN:
     token_id, at = read_short(data, at)
     srv_dh_key, at = read_dh_key(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return IDTKN(token_id, srv_dh_key)
 
 
 def _read_idsub(data: bytes, at: int) -> IDSUB:
     sub_id, at = read_short(data, at)
-    end_of(data, at)
+    expect_end(data, at)
     return IDSUB(sub_id)
 
 
@@ -263,17 +265,6 @@ _REPLY_READERS: Final[dict[bytes, Callable[[bytes, int], NtfReply]]] = {
 
 
 def decode_reply(version: int, data: bytes) -> NtfReply | CommandError:
+    """Decode a reply. The errors are those of `decode_command`."""
     del version
-    tag, at = _split(data)
-    bare = _BARE_REPLIES.get(tag)
-    if bare is not None:
-        return _SYNTAX if at else bare
-    reader = _REPLY_READERS.get(tag)
-    if reader is None:
-        return _UNKNOWN
-    if not at:
-        return _SYNTAX
-    try:
-        return reader(data, at)
-    except Malformed:
-        return _SYNTAX
+    return _decode(_BARE_REPLIES, _REPLY_READERS, data)

@@ -1,4 +1,7 @@
-"""The NTF handshake's two messages (push notifications protocol, "Transport"); bytes after them are ignored."""
+"""The two messages of the NTF handshake (push notifications protocol, "Transport").
+
+Bytes after the known fields are ignored.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +13,7 @@ from weir.wire.versions import NTF_AUTH_BATCH, VersionRange
 
 @dataclass(frozen=True, slots=True)
 class NtfServerHello:
-    """`signed_key`: the router's session key signed by its certificate (the chain is TLS's), from version 2."""
+    """`signed_key` is the session key signed with the router's certificate, from version 2. TLS carries the chain."""
 
     versions: VersionRange
     session_id: bytes
@@ -31,7 +34,7 @@ def encode_server_hello(hello: NtfServerHello) -> bytes:
 
 
 def decode_server_hello(data: bytes) -> NtfServerHello | HandshakeError:
-    """Unlike in SMP, the key must be there from version 2 on."""
+    """Unlike in SMP, the key is required from version 2 on."""
     signed_key: bytes | None = None
     try:
         versions, at = read_version_range(data, 0)

@@ -1,6 +1,7 @@
-"""What a push notification's encrypted part says: which queues have a message (push notifications protocol).
+"""The encrypted part of a push notification: the queues that have a message (push notifications protocol).
 
-Text, because it travels in JSON: `smp://…@host/notifierId ntfTs nonce encryptedMeta`, several separated by `;`.
+The part travels in JSON and is therefore text: `smp://…@host/notifierId ntfTs nonce encryptedMeta`. `;` separates
+several queues.
 """
 
 import base64
@@ -15,7 +16,7 @@ _DATA = re.compile(rb"(smp://[\x21-\x7e]+?)/([A-Za-z0-9_=-]+) (-?[0-9]{1,18}) ([
 
 
 class PNMessageData(NamedTuple):
-    """`ntf_ts` in seconds; `nonce` and `meta` as in NMSG."""
+    """`ntf_ts` is in seconds. `nonce` and `meta` are those of NMSG."""
 
     queue: SmpQueueNtf
     ntf_ts: int
@@ -34,17 +35,17 @@ def encode_messages(values: list[PNMessageData]) -> bytes:
 
 
 def decode_message(text: bytes) -> PNMessageData | None:
-    found = _DATA.fullmatch(text)
-    if found is None:
+    match = _DATA.fullmatch(text)
+    if match is None:
         return None
-    address = SmpAddress.parse(found[1].decode())
+    address = SmpAddress.parse(match[1].decode())
     try:
-        notifier_id, nonce, meta = (base64.urlsafe_b64decode(found[part]) for part in (2, 4, 5))
+        notifier_id, nonce, meta = (base64.urlsafe_b64decode(match[part]) for part in (2, 4, 5))
     except binascii.Error:
         return None
     if address is None or address.basic_auth is not None or len(nonce) != 24:
         return None
-    return PNMessageData(SmpQueueNtf(address.server_host, notifier_id), int(found[3]), nonce, meta)
+    return PNMessageData(SmpQueueNtf(address.server_host, notifier_id), int(match[3]), nonce, meta)
 
 
 def decode_messages(text: bytes) -> list[PNMessageData] | None:

@@ -1,11 +1,30 @@
-"""NTF commands and replies, one class each, named as on the wire, and the statuses they carry."""
+"""NTF commands and replies, one class each, named as on the wire, and the statuses that they carry."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from weir.wire.commands import ServerHost
+from weir.wire.address import ServerHost
+from weir.wire.declaration import Authorisation, Declaration
 from weir.wire.errors import ErrorType
+from weir.wire.versions import NTF_RANGE
+
+T = TypeVar("T")
+
+DECLARATIONS: Final[dict[type, Declaration]] = {}
+
+
+def declare(
+    authorisation: Authorisation = Authorisation.REQUIRED, *, has_entity: bool = True
+) -> Callable[[type[T]], type[T]]:
+    """Record the declaration of a command class. The class's name is the tag. Version 1 introduced all commands."""
+
+    def record(kind: type[T]) -> type[T]:
+        DECLARATIONS[kind] = Declaration(kind.__name__.encode(), NTF_RANGE.min, authorisation, has_entity)
+        return kind
+
+    return record
 
 
 class PushProvider(Enum):
@@ -27,59 +46,69 @@ class SmpQueueNtf(NamedTuple):
     notifier_id: bytes
 
 
+@declare(has_entity=False)
 @dataclass(frozen=True, slots=True)
 class TNEW:
-    """`verify_key` is the SPKI that will authorise the token's commands, `dh_key` a raw X25519 key."""
+    """`verify_key` is the SPKI of the key that will authorise the token's commands; `dh_key` is a raw X25519 key."""
 
     token: DeviceToken
     verify_key: bytes
     dh_key: bytes
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class TVFY:
     code: bytes
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class TCHK:
     pass
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class TRPL:
     token: DeviceToken
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class TDEL:
     pass
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class TCRN:
     minutes: int
 
 
+@declare(has_entity=False)
 @dataclass(frozen=True, slots=True)
 class SNEW:
-    """`ntf_key` is the notifier's private key (PKCS8 DER), with which the router will authorise NSUB."""
+    """`ntf_key` is the notifier's private key (PKCS8 DER). The notification router authorises NSUB with it."""
 
     token_id: bytes
     queue: SmpQueueNtf
     ntf_key: bytes
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class SCHK:
     pass
 
 
+@declare()
 @dataclass(frozen=True, slots=True)
 class SDEL:
     pass
 
 
+@declare(Authorisation.FORBIDDEN, has_entity=False)
 @dataclass(frozen=True, slots=True)
 class PING:
     pass
@@ -105,7 +134,7 @@ class InvalidReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TokenInvalid:
-    """The reason goes over the wire from version 3 on."""
+    """The reason is sent from version 3 on."""
 
     reason: InvalidReason | None = None
 

@@ -1,0 +1,208 @@
+"""The Redis nodes that serve partitions: one master, the master that Sentinel names, or the masters of a Cluster."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+import hiredis
+
+from weir.redis.connection import ReplyError
+from weir.redis.durability import Durability
+from weir.redis.errors import StoreError
+from weir.redis.mux import Mux
+from weir.redis.partitions import TAGS
+from weir.redis.resp import command
+from weir.redis.scripts import Scripts
+from weir.redis.url import Node, RedisUrl
+
+if TYPE_CHECKING:
+    import redis.asyncio as aioredis
+
+_DIAL_LIMIT = 3.0
+
+
+class Topology:
+    """`muxes[p]` is the connection to the node of partition p, `muxes[REGISTRY]` to the node of the {weir} keys."""
+
+    def __init__(self, url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> None:
+        self.url = url
+        self.muxes: list[Mux] = []
+        self.deadline = deadline
+        self.scripts = Scripts(lua)
+        self.durability: Durability | None = None
+        self.on_up: Callable[[], None] = lambda: None
+        self.on_down: Callable[[], None] = lambda: None
+        self.version = (0, 0)
+        self._lua = lua
+        self._ssl = url.ssl_context()
+        self._refreshing: asyncio.Task[None] | None = None
+
+    @property
+    def nodes(self) -> list[Mux]:
+        """Each mux once."""
+        return list(dict.fromkeys(self.muxes))
+
+    async def open(self) -> None:
+        raise NotImplementedError
+
+    async def masters(self) -> list[Node]:
+        return [await self.master(0)]
+
+    async def probe(self) -> None:
+        """Find out the version of the nodes. Call it before `open`: the scripts depend on it."""
+        versions = [(await self.info(node))["redis_version"] for node in await self.masters()]
+        self.version = min(_version(v) for v in versions)
+        if self.version < (6, 2):
+            raise StoreError("Redis 6.2 or later is needed")
+        cluster = self.url.kind == "cluster"
+        self.scripts = Scripts(self._lua, cluster=cluster, sharded=cluster and self.version >= (7, 0))
+
+    async def info(self, node: Node) -> dict[str, str]:
+        """INFO server. This does not use redis-py, which takes longer to import than all the rest of `probe`."""
+        async with asyncio.timeout(_DIAL_LIMIT):
+            if node.path:
+                reader, writer = await asyncio.open_unix_connection(node.path)
+            else:
+                name = node.host if self._ssl is not None else None
+                reader, writer = await asyncio.open_connection(
+                    node.host, node.port, ssl=self._ssl, server_hostname=name
+                )
+            try:
+                parser = hiredis.Reader(replyError=ReplyError)
+                writer.write(self.login() + command(b"INFO", b"server"))
+                while True:
+                    data = await reader.read(65536)
+                    if not data:
+                        raise OSError("Redis closed the connection")
+                    parser.feed(data)
+                    while (reply := parser.gets()) is not False:
+                        if isinstance(reply, ReplyError):
+                            if reply.code == "LOADING":
+                                raise OSError("Redis is still loading its data")
+                            raise StoreError(f"Redis refuses the connection: {reply}")
+                        if reply != b"OK":
+                            lines = reply.decode().splitlines()
+                            return dict(line.split(":", 1) for line in lines if ":" in line)
+            finally:
+                writer.close()
+
+    async def master(self, p: int) -> Node:
+        """The node that serves a place at present."""
+        raise NotImplementedError
+
+    def reconcile(self) -> None:
+        """A node was lost: find out again which node serves what. With one master, the next dial finds it."""
+
+    async def close(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refreshing
+        for mux in self.nodes:
+            await mux.close()
+
+    @contextlib.asynccontextmanager
+    async def admin(self, node: Node) -> "AsyncIterator[aioredis.Redis]":
+        """A redis-py client, for topology and administration."""
+        async with self._client(node) as client:
+            try:
+                yield client
+            except RuntimeError as error:  # from uvloop, through redis-py, for a connection that has just closed
+                raise OSError("Redis closed the connection") from error
+
+    def _client(self, node: Node) -> "aioredis.Redis":
+        import redis.asyncio as aioredis
+
+        common: dict[str, Any] = {
+            "username": self.url.username,
+            "password": self.url.password,
+            "db": self.url.db,
+            "socket_timeout": _DIAL_LIMIT,
+            "socket_connect_timeout": _DIAL_LIMIT,
+        }
+        if node.path:
+            return aioredis.Redis(unix_socket_path=node.path, **common)
+        if self._ssl is not None:
+            common |= {
+                "ssl": True,
+                "ssl_ca_certs": self.url.ca_file,
+                "ssl_cert_reqs": "required" if self.url.verify else "none",
+                "ssl_check_hostname": self.url.verify,
+            }
+        return aioredis.Redis(host=node.host, port=node.port, **common)
+
+    def login(self) -> bytes:
+        if self.url.password is None:
+            return b""
+        user = [self.url.username.encode()] if self.url.username else []
+        return command(b"AUTH", *user, self.url.password.encode())
+
+    def greeting(self) -> list[bytes]:
+        """The commands that a new connection starts with."""
+        words = [self.login()] if self.url.password is not None else []
+        if self.url.db:
+            words.append(command(b"SELECT", self.url.db))
+        words.append(command(b"CLIENT", b"SETNAME", b"weir"))
+        return words + [command(b"SCRIPT", b"LOAD", text) for text in self.scripts.texts.values()]
+
+    async def dial(self, node: Node, protocol: asyncio.Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_DIAL_LIMIT):
+            if node.path:
+                await loop.create_unix_connection(lambda: protocol, node.path)
+            else:
+                name = node.host if self._ssl is not None else None
+                await loop.create_connection(
+                    lambda: protocol, node.host, node.port, ssl=self._ssl, server_hostname=name
+                )
+
+
+class OneMaster(Topology):
+    """A single Redis, or the master that Sentinel names. Sentinel is asked at every dial."""
+
+    async def master(self, p: int = 0) -> Node:
+        if self.url.kind == "single":
+            return self.url.nodes[0]
+        from redis.asyncio.sentinel import Sentinel
+        from redis.exceptions import RedisError
+
+        sentinel = Sentinel(  # type: ignore[no-untyped-call]
+            [(node.host, node.port) for node in self.url.nodes],
+            sentinel_kwargs={
+                "username": self.url.sentinel_username,
+                "password": self.url.sentinel_password,
+                "socket_timeout": _DIAL_LIMIT,
+                "ssl": self.url.tls,
+            },
+        )
+        try:
+            host, port = await sentinel.discover_master(self.url.master)
+        except (RedisError, RuntimeError) as error:  # uvloop's RuntimeError: as for `admin`
+            raise OSError("no Sentinel names a master") from error
+        finally:
+            for client in sentinel.sentinels:
+                await client.aclose()
+        return Node(str(host), int(port))
+
+    async def open(self) -> None:
+        async def dial(protocol: asyncio.Protocol) -> None:
+            await self.dial(await self.master(), protocol)
+
+        mux = Mux(
+            dial,
+            self.greeting,
+            deadline=self.deadline,
+            durability=self.durability,
+            on_up=lambda: self.on_up(),
+            on_down=lambda: self.on_down(),
+        )
+        self.muxes[:] = [mux] * len(TAGS)
+        mux.start_soon()
+        await mux.started
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)

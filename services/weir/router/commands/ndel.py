@@ -1,0 +1,29 @@
+"""NDEL: a queue's notifier is deleted, with its notifications."""
+
+from __future__ import annotations
+
+from weir.redis.errors import Unavailable
+from weir.router.commands.handler import OK, RareQueueHandler, handles
+from weir.router.store.records import QueueRecord, Status
+from weir.wire.errors import Simple
+from weir.wire.smp.commands import NDEL
+
+
+@handles(NDEL)
+class NdelHandler(RareQueueHandler):
+    __slots__ = ()
+
+    async def work(self, record: QueueRecord) -> None:
+        shared = self.session.shared
+        had_notifier = record.ntf_id is not None
+        shared.forget(record)
+        try:
+            status = (await shared.store.notifications.delete_notifier(record, self.session.id)).status
+        except Unavailable:
+            self.fail(Simple.INTERNAL)
+            return
+        if status is Status.OK:
+            shared.stats.ntfDeleted += had_notifier
+            self.answer(OK)
+        else:
+            self.not_ok(status)

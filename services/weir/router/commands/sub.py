@@ -1,0 +1,192 @@
+"""SUB: the session becomes the owner of a queue, and gets the queue's first message.
+
+The SUBs of one session that are executed in one turn of the loop go to the store together, with one script call for
+the queues of one partition:
+
+    step, step, step … ──► SubBatch ──end of the turn──► store.subscriptions.sub_many ──► _subscribed, one by one
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING
+
+from weir.redis.errors import UNAVAILABLE, Unavailable
+from weir.router.commands.handler import QueueHandler, handles
+from weir.router.delivery.ownership import count_association, ensure_owner, execute_as_owner, lose_service
+from weir.router.session.subscriptions import Sub
+from weir.router.store.core import awaited
+from weir.router.store.records import Assoc, Entry, QueueRecord, Status, SubResult
+from weir.wire.errors import CommandError
+from weir.wire.smp.commands import SUB
+
+if TYPE_CHECKING:
+    from weir.router.session.session import Session
+
+
+@handles(SUB)
+class SubHandler(QueueHandler):
+    __slots__ = ("_gen", "_is_new", "_sub")
+
+    auth_stat = "qSubAuth"
+
+    def execute(self, record: QueueRecord) -> None:
+        if self.refuse_blocked(record):
+            return
+        session = self.session
+        shared, subscriptions = session.shared, session.subscriptions
+        sub = subscriptions.queues.get(record.rcv_id)
+        if sub is not None and sub.prohibit:
+            shared.stats.qSubProhibited += 1
+            self.fail(CommandError.PROHIBITED)
+            return
+        if session.service is not None and subscriptions.epoch is None:
+            session.spawn(execute_as_owner(self, record, session.incoming.hold()))
+            return
+        batch = session.sub_batch
+        if batch is None or not batch.takes(record.rcv_id, subscriptions.epoch):
+            if batch is not None:
+                batch.send()
+            batch = session.sub_batch = SubBatch(session)
+        gen = batch.gen
+        self._record = record
+        self._is_new = sub is None
+        if sub is None:
+            sub = subscriptions.queues[record.rcv_id] = Sub(gen)
+        else:
+            # A repeated SUB brings its message again: drop the message that was on its way for the old one.
+            shared.stats.qSubDuplicate += 1
+            session.outgoing.forget(record.rcv_id)
+            sub.gen = gen
+            sub.msg_id = sub.last = None
+        self._sub = sub
+        self._gen = gen
+        batch.add(record, self)
+
+    def subscribed(self, result: SubResult | Unavailable) -> None:
+        """Take the store's result, or after UNAVAILABLE a late result."""
+        session = self.session
+        if result is UNAVAILABLE:
+            self.time_out()
+            return
+        status, head, assoc, expired = result  # type: ignore[misc]
+        rcv_id = self.t.entity_id
+        stats, queues = session.shared.stats, session.subscriptions.queues
+        if expired:
+            stats.msgExpired += expired
+        if status is Status.OK:
+            if session.service is not None or assoc is Assoc.REMOVED:
+                count_association(session, rcv_id, assoc, stats.rcvServices)
+            sub = self._sub
+            if self._timed_out:
+                self._deliver_late(head)
+            elif head is None:
+                if session.service is not None and sub.msg_id is None:
+                    queues.pop(rcv_id, None)  # a service's queue is kept here only while it has a message
+                self.answer(session.sok)
+            else:
+                if self._is_new:
+                    stats.qSub += 1
+                if sub.give(head.msg_id):
+                    self.origin.answer_sub(self, session.sok, sub, head)
+                else:
+                    self.answer(session.sok)
+            return
+        if self._is_new and queues.get(rcv_id) is self._sub:
+            del queues[rcv_id]
+        if self._timed_out:
+            pass
+        elif status is Status.STALE:
+            self.retry_stale()
+        elif status is Status.FENCED:
+            lose_service(session)
+            self.retry_stale()
+        else:
+            self.queue_is_gone()
+
+    def _deliver_late(self, head: Entry | None) -> None:
+        """The client was told INTERNAL, but the script has marked a message as in flight: deliver it."""
+        sub, rcv_id = self._sub, self.t.entity_id
+        is_present = self.session.subscriptions.queues.get(rcv_id) is sub and sub.gen == self._gen
+        if head is not None and is_present and sub.give(head.msg_id):
+            self.session.outgoing.message(rcv_id, sub, head)
+
+
+class SubBatch:
+    """The SUBs of one session in one turn of the loop.
+
+    One generation serves for all, because a generation fences the subscription of one queue.
+    """
+
+    __slots__ = ("_handlers", "_session", "gen")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        epoch = session.subscriptions.epoch
+        self.gen = session.shared.next_gen() if epoch is None else epoch
+        self._handlers: dict[bytes, tuple[QueueRecord, SubHandler]] = {}  # by recipient id
+        session.shared.loop.call_soon(self.send)
+
+    def takes(self, rcv_id: bytes, epoch: int | None) -> bool:
+        """Whether this queue may join: it is not in the batch yet, and the session owns its service as before."""
+        return rcv_id not in self._handlers and epoch in (None, self.gen)
+
+    def add(self, record: QueueRecord, handler: SubHandler) -> None:
+        self._handlers[record.rcv_id] = (record, handler)
+
+    def send(self) -> None:
+        """Send the batch to the store: at the end of the turn, or before a command that must not overtake it."""
+        session = self._session
+        if session.sub_batch is not self:
+            return  # sent already
+        session.sub_batch = None
+        if session.closed:
+            return  # a SUB must not displace the client's next session
+        records, handlers = zip(*self._handlers.values(), strict=True)
+        service = session.service
+        now = int(time())
+        session.shared.store.subscriptions.sub_many(
+            records,
+            session.id,
+            self.gen,
+            None if service is None else service.service_id,
+            now // 86400,
+            session.shared.expire_before(now),
+            lambda place, result: handlers[place].subscribed(result),
+        )
+
+
+async def subscribe(session: Session, rcv_id: bytes) -> bool:
+    """Subscribe to a queue whose NEW was repeated. A message that came meanwhile follows. False: no such queue."""
+    shared, subscriptions = session.shared, session.subscriptions
+    while True:
+        record = await shared.store.lookups.get_rcv(rcv_id)
+        if record is None:
+            return False
+        service = session.service
+        if service is not None:
+            await ensure_owner(session)
+        gen = shared.next_gen() if service is None or subscriptions.epoch is None else subscriptions.epoch
+        sub = subscriptions.queues[rcv_id] = Sub(gen)
+        service_id = None if service is None else service.service_id
+        now = int(time())
+        call = partial(
+            shared.store.subscriptions.sub,
+            record,
+            session.id,
+            gen,
+            service_id,
+            now // 86400,
+            shared.expire_before(now),
+        )
+        result: SubResult = await awaited(call)
+        if result.status is Status.OK:
+            if result.head is not None and sub.give(result.head.msg_id):
+                session.outgoing.message(rcv_id, sub, result.head)
+            return True
+        if result.status is Status.GONE:
+            subscriptions.queues.pop(rcv_id, None)
+            return False
+        if result.status is Status.FENCED:
+            lose_service(session)

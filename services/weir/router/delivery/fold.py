@@ -1,0 +1,207 @@
+"""The fold: the walk through a service's queues that have a message, page by page, between SUBS and ALLS.
+
+    pull ──► fold_page.lua in up to 8 partitions ──► outgoing.waiting ──► … all left ──► pull ──► … ──► ALLS
+
+The outgoing side pulls: the next pages are fetched only when every message of the last pages has left and there is room
+for more. A message that arrives meanwhile is delivered at once, and the in-flight mark in the queue's record keeps the
+fold from delivering it a second time. A session that has lost its service stops at its next page.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from weir.redis.errors import Unavailable
+from weir.redis.partitions import PARTITIONS
+from weir.router.session.subscriptions import Sub
+from weir.router.store.records import Entry, FoldProgress
+from weir.telemetry.tracing import NULL_SPAN, Span
+
+if TYPE_CHECKING:
+    from weir.router.session.session import Session
+
+_ALLS = b"ALLS"
+_PARALLEL = 8  # partitions whose pages are fetched at the same time
+_RETRY = 1.0  # seconds
+_PROGRESS = 1.0  # seconds between two reports of a fold's progress
+
+
+class Fold:
+    """One walk through a service's ready queues.
+
+    A fold started by SUBS (with `began`) ends with ALLS; one started after a reconnect does not. With `again`, it also
+    delivers messages already marked in flight, because the page that marked them may have been lost.
+    """
+
+    __slots__ = (
+        "_again",
+        "_began",
+        "_busy",
+        "_cursors",
+        "_epoch",
+        "_partition",
+        "_pending",
+        "_reported",
+        "_session",
+        "_span",
+        "delivered",
+        "ready",
+        "since",
+    )
+
+    def __init__(self, session: Session, ready: int, span: Span, began: float | None, *, again: bool) -> None:
+        epoch = session.subscriptions.epoch
+        assert epoch is not None
+        self._session = session
+        self._epoch = epoch
+        self._span = span
+        self._partition = 0
+        self._cursors: dict[int, int] = {}  # partition → the beginning of its next page
+        self._pending: dict[bytes, Span] = {}  # queues whose message has not left yet → the span of their page
+        self._busy = False
+        self._reported = 0.0
+        self._began = began
+        self._again = again
+        self.ready = ready
+        self.delivered = 0
+        self.since = int(time())
+
+    @classmethod
+    def start(
+        cls, session: Session, ready: int = 0, span: Span = NULL_SPAN, began: float | None = None, *, again: bool
+    ) -> None:
+        """Begin a fold and make it the source of the session's outgoing side."""
+        fold = cls(session, ready, span, began, again=again)
+        session.outgoing.source = fold
+        session.shared.folds.add(fold)
+        fold._report(done=False)
+        fold.pull()
+
+    def pull(self) -> None:
+        """Fetch the next pages, or finish. The outgoing side calls this when it has room."""
+        if self._busy or self._pending:
+            return
+        self._busy = True
+        self._session.shared.spawn(self._fetch_pages())
+
+    def left(self, rcv_id: bytes) -> None:
+        """The message of this queue has left for the client, or will never leave."""
+        if rcv_id in self._pending:
+            del self._pending[rcv_id]
+            self.delivered += 1
+            if not self._pending:
+                self.pull()
+
+    def span_of(self, rcv_id: bytes) -> Span:
+        """Return the span of the page that brought this queue's message."""
+        return self._pending.get(rcv_id, NULL_SPAN)
+
+    def stop(self) -> None:
+        """Another session owns the service, or the client has disconnected."""
+        self._remove()
+        self._span.end("stopped")
+        self._span = NULL_SPAN
+
+    def _remove(self) -> None:
+        outgoing = self._session.outgoing
+        self._session.shared.folds.discard(self)
+        if outgoing.source is self:
+            outgoing.source = None
+
+    async def _fetch_pages(self) -> None:
+        session = self._session
+        shared, outgoing = session.shared, session.outgoing
+        assert session.service is not None
+        while len(self._cursors) < _PARALLEL and self._partition < PARTITIONS:
+            self._cursors[self._partition] = 0
+            self._partition += 1
+        if not self._cursors:
+            self._finish()
+            return
+        size = max(1, shared.config.queues.fold_page // len(self._cursors))
+        for partition, cursor in list(self._cursors.items()):
+            span = self._span.child("fold.page")
+            try:
+                page = await shared.store.services.fold_page(
+                    session.service.service_id,
+                    session.id,
+                    self._epoch,
+                    partition,
+                    cursor,
+                    size,
+                    shared.expire_before(int(time())),
+                    again=self._again,
+                )
+            except Unavailable:
+                span.end("unavailable")
+                self._busy = False
+                self._again = True  # the page may have put messages in flight before it was lost
+                shared.loop.call_later(_RETRY, self._retry)
+                return
+            if outgoing.source is not self:
+                return
+            if page.fenced:
+                self.stop()
+                return
+            span.set("partition", partition)
+            span.set("delivered", len(page.entries))
+            span.end()
+            if page.cursor is None:
+                del self._cursors[partition]
+            else:
+                self._cursors[partition] = page.cursor
+            for rcv_id, entry in page.entries:
+                self._give(rcv_id, entry, span)
+            if not outgoing.has_room():
+                break
+        self._report(done=False)
+        self._busy = False
+        if not self._pending:
+            self.pull()
+        else:
+            outgoing.pump()
+
+    def _retry(self) -> None:
+        if self._session.outgoing.source is self and not self._session.closed:
+            self.pull()
+
+    def _give(self, rcv_id: bytes, entry: Entry, span: Span) -> None:
+        session = self._session
+        stats, queues = session.shared.stats, session.subscriptions.queues
+        sub = queues.get(rcv_id)
+        if sub is None:
+            sub = queues[rcv_id] = Sub(self._epoch)
+        if not sub.prohibit and sub.give(entry.msg_id):
+            stats.rcvServicesSubMsg += 1
+            self._pending[rcv_id] = span
+            session.outgoing.waiting[rcv_id] = (sub, entry)
+            return
+        stats.rcvServicesSubDuplicate += 1
+        if sub.msg_id == entry.msg_id and not sub.sent:
+            self._pending[rcv_id] = span  # another path delivers the message: ALLS must follow it
+
+    def _finish(self) -> None:
+        self._remove()
+        if self._began is None:
+            return
+        session = self._session
+        session.outgoing.push(b"", b"", _ALLS)
+        session.shared.stats.folded(monotonic() - self._began)
+        self._report(done=True)
+        self._span.child("ALLS").end()
+        self._span.end()
+
+    def _report(self, *, done: bool) -> None:
+        now = time()
+        if self._began is None:
+            return
+        if not done and now - self._reported < _PROGRESS:
+            return
+        self._reported = now
+        session = self._session
+        assert session.service is not None
+        store = session.shared.store
+        left = 0 if done else max(self.ready - self.delivered, 0)
+        progress = FoldProgress(self.ready, self.delivered, left, store.edge.decode(), self.since, done)
+        store.registry.set_fold(session.service.service_id, progress)

@@ -1,0 +1,106 @@
+"""Ownership of services: a session takes over its service, and owns it again after Redis was away.
+
+A session owns its service from the first command that the service signs, or from SUBS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weir.redis.errors import Unavailable
+from weir.router.delivery.fold import Fold
+from weir.router.store.records import Assoc, QueueRecord, Takeover
+from weir.wire.errors import Simple
+from weir.wire.smp.codec import encode_reply
+from weir.wire.smp.commands import ServiceRole
+from weir.wire.smp.replies import ENDS
+
+if TYPE_CHECKING:
+    from weir.router.commands.handler import QueueHandler
+    from weir.router.session.incoming import Hold
+    from weir.router.session.session import Session
+    from weir.router.stats import ServiceStats
+
+
+async def ensure_owner(session: Session) -> Takeover | None:
+    """Make this session the owner of its service if it is not yet. Concurrent callers share one takeover.
+
+    Return the takeover, or None if the session was the owner already. Raises Unavailable.
+    """
+    subscriptions, shared = session.subscriptions, session.shared
+    while subscriptions.takeover is not None:
+        await subscriptions.takeover.wait()
+    if subscriptions.epoch is not None:
+        return None
+    assert session.service is not None
+    service_id = session.service.service_id
+    services = shared.store.services
+    async with subscriptions.taking_over(shared.loop, shared.delivery.on_event):
+        result: Takeover = await services.takeover(service_id, session.id, shared.today())
+        if session.closed:
+            await services.release_service(service_id, session.id, result.epoch)
+            raise Unavailable("the client has disconnected")
+        subscriptions.epoch = result.epoch
+    return result
+
+
+async def execute_as_owner(handler: QueueHandler, record: QueueRecord, hold: Hold) -> None:
+    """Execute a service's SUB or NSUB once the session owns its service. The commands behind it wait."""
+    with hold:
+        try:
+            await ensure_owner(handler.session)
+        except Unavailable:
+            handler.fail(Simple.INTERNAL)
+        else:
+            handler.execute(record)
+
+
+async def reassert_service(session: Session) -> None:
+    """Redis was away: own the service as before, and fold the messages that came meanwhile."""
+    subscriptions, shared = session.subscriptions, session.shared
+    epoch = subscriptions.epoch
+    if session.service is None or epoch is None:
+        return
+    kept = await shared.store.services.reassert_service(session.service.service_id, session.id, epoch, shared.today())
+    if not kept or session.closed or subscriptions.epoch != epoch:
+        return
+    if session.service.role is ServiceRole.NOTIFIER:
+        shared.spawn(shared.notifications.fold(session))
+    elif session.outgoing.source is None:
+        Fold.start(session, again=True)
+
+
+def lose_service(session: Session) -> None:
+    """Another session owns the service now: report the totals with ENDS, and forget them."""
+    assert session.service is not None
+    session.end_service()
+    count, ids_hash = session.subscriptions.totals.take()
+    stats = session.shared.stats
+    (stats.rcvServices if session.service.role is ServiceRole.MESSAGING else stats.ntfServices).srvSubEnd += 1
+    session.outgoing.event(session.service.service_id, encode_reply(session.framing.version, ENDS(count, ids_hash)))
+
+
+def count_association(session: Session, entity_id: bytes, assoc: Assoc, stats: ServiceStats) -> None:
+    """Count what a SUB or NSUB changed in the service's queues, and add the queue to the totals reported to the client.
+
+    ENDS carries the router's count and hash (rcv-services). For a notifier service both are over notifier ids, as in
+    SOKS. The reference adds recipient ids after NSUB and later subtracts notifier ids, so its hash fits neither.
+    """
+    totals = session.subscriptions.totals
+    if assoc is Assoc.REMOVED:
+        stats.srvAssocRemoved += 1
+    elif assoc is Assoc.DUPLICATE:
+        stats.srvAssocDuplicate += 1
+        if totals.count == 0:
+            stats.srvSubCount += 1
+            stats.srvSubQueues += 1
+            totals.add(entity_id)
+    elif assoc is not Assoc.NONE:
+        if totals.count == 0:
+            stats.srvSubCount += 1
+        stats.srvSubQueues += 1
+        if assoc is Assoc.NEW:
+            stats.srvAssocNew += 1
+        else:
+            stats.srvAssocUpdated += 1
+        totals.add(entity_id)

@@ -1,1 +1,0 @@
-"""The server page, health, readiness and metrics over HTTP."""

@@ -1,0 +1,235 @@
+"""The relays that this router forwards to as a proxy.
+
+All clients share one session with a relay. The session is opened when a client asks for the relay. After a failure the
+relay is not tried again for a while, an idle session is closed, and the number of sessions is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from time import monotonic
+
+from weir.client.smp import SmpClient
+from weir.config.kinds import SOCKS_FORM
+from weir.router.config import Proxy as ProxyConfig
+from weir.transport.client import ConnectError
+from weir.transport.socks import SocksProxy
+from weir.wire.address import DEFAULT_SMP_PORT, ServerHost, SmpAddress
+from weir.wire.errors import BrokerErrorTag, BrokerErrorType, BrokerTransport
+from weir.wire.versions import SENDING_PROXY, SMP_RANGE, VersionRange
+
+_VERSIONS = VersionRange(SENDING_PROXY, SMP_RANGE.max)
+_PORT = re.compile("[0-9]+")
+_TICK = 5.0
+_SOCKS_HOST, _SOCKS_PORT = "127.0.0.1", 9050
+
+
+class RelayError(Exception):
+    """No session with the relay could be opened. `error` is the reason for the client."""
+
+    def __init__(self, error: BrokerErrorType) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Relay:
+    """A session with a relay."""
+
+    __slots__ = ("client", "own", "used", "waiting")
+
+    def __init__(self, client: SmpClient, own: bool) -> None:
+        self.client = client
+        self.own = own
+        self.used = monotonic()
+        self.waiting = 0
+
+    @property
+    def session_id(self) -> bytes:
+        return self.client.session.session_id
+
+
+class Relays:
+    """Sessions by address (for PRXY) and by session id (for PFWD)."""
+
+    def __init__(self, config: ProxyConfig) -> None:
+        self._config = config
+        self._socks = _socks(config.socks_proxy)
+        self._by_address: dict[ServerHost, asyncio.Task[Relay]] = {}
+        self._failed: dict[ServerHost, tuple[RelayError, float]] = {}
+        self._by_session: dict[bytes, Relay] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    @property
+    def forwards(self) -> int:
+        """The number of forwarded commands that the relays have not answered yet."""
+        return sum(relay.waiting for relay in self._by_session.values())
+
+    def is_own(self, server: ServerHost) -> bool:
+        host = server.hosts[0].decode("latin-1") if server.hosts else ""
+        return any(host == domain or host.endswith("." + domain) for domain in self._config.own_server_domains)
+
+    def session(self, session_id: bytes) -> Relay | None:
+        relay = self._by_session.get(session_id)
+        if relay is not None:
+            relay.used = monotonic()
+        return relay
+
+    async def get(self, server: ServerHost) -> Relay:
+        """Return the session with a relay, after opening it if there is none. Raises RelayError."""
+        failed = self._failed.get(server)
+        if failed is not None:
+            if monotonic() < failed[1]:
+                raise failed[0]
+            del self._failed[server]
+        task = self._by_address.get(server)
+        if task is None:
+            if len(self._by_address) >= self._config.relay_limit and not self._close_longest_idle():
+                raise RelayError(BrokerErrorTag.TIMEOUT)
+            task = self._by_address[server] = asyncio.create_task(self._connect(server))
+            task.add_done_callback(_retrieve)
+        # Shielded, because other clients may wait for the same session.
+        relay = await asyncio.shield(task)
+        relay.used = monotonic()
+        return relay
+
+    async def close(self) -> None:
+        self._timer.cancel()
+        tasks = [*self._by_address.values(), *self._watchers]
+        for relay in list(self._by_session.values()):
+            relay.client.connection.abort()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._by_address.clear()
+        self._by_session.clear()
+
+    async def _connect(self, server: ServerHost) -> Relay:
+        try:
+            client = await self._open(server)
+        except RelayError as error:
+            self._failed[server] = (error, monotonic() + self._config.error_ttl)
+            self._by_address.pop(server, None)
+            raise
+        except BaseException:
+            self._by_address.pop(server, None)
+            raise
+        relay = Relay(client, self.is_own(server))
+        self._by_session[relay.session_id] = relay
+        watcher = asyncio.create_task(self._watch(relay))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        return relay
+
+    async def _open(self, server: ServerHost) -> SmpClient:
+        """Try the relay's hosts, those of the preferred kind first. Raises RelayError for the last host."""
+        error = RelayError(BrokerErrorTag.HOST)
+        try:
+            async with asyncio.timeout(self._config.connect_timeout):
+                for host in self._hosts(server):
+                    try:
+                        return await self._open_host(server, host)
+                    except RelayError as failure:
+                        error = failure
+        except TimeoutError:
+            error = RelayError(BrokerErrorTag.TIMEOUT)
+        raise error
+
+    def _hosts(self, server: ServerHost) -> list[str]:
+        """Return the hosts in the configured order. Without a SOCKS proxy, onion hosts cannot be reached."""
+        config = self._config
+        hosts = [host.decode("latin-1") for host in server.hosts if host]
+        wanted = [host for host in hosts if host.endswith(".onion") == (config.host_mode == "onion")]
+        if not config.required_host_mode:
+            wanted += [host for host in hosts if host not in wanted]
+        return [host for host in wanted if self._socks is not None or not host.endswith(".onion")]
+
+    async def _open_host(self, server: ServerHost, host: str) -> SmpClient:
+        config = self._config
+        port = server.port.decode("latin-1") or str(DEFAULT_SMP_PORT)
+        if not _PORT.fullmatch(port) or int(port) > 65535:
+            raise RelayError(BrokerErrorTag.HOST)
+        through_socks = self._socks is not None and (config.socks_mode == "always" or host.endswith(".onion"))
+        try:
+            hosts = (host,) if through_socks else await self._resolved(host, int(port))
+            return await SmpClient.connect(
+                SmpAddress(server.key_hash, hosts, int(port)),
+                versions=_VERSIONS,
+                proxy=True,
+                timeout=config.connect_timeout,
+                reply_timeout=config.request_timeout,
+                socks=self._socks if through_socks else None,
+            )
+        except ConnectError as failure:
+            error = failure.error
+            raise RelayError(error if isinstance(error, BrokerErrorTag) else BrokerTransport(error)) from None
+        except OSError:
+            raise RelayError(BrokerErrorTag.NETWORK) from None
+        except ValueError:  # a name that DNS or TLS cannot encode, e.g. a..b
+            raise RelayError(BrokerErrorTag.HOST) from None
+
+    async def _resolved(self, host: str, port: int) -> tuple[str, ...]:
+        """Return the host's addresses that are allowed. Only addresses that were checked are dialled."""
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = dict.fromkeys(str(info[4][0]) for info in found)
+        allowed = [a for a in addresses if self._config.allow_local_relays or ipaddress.ip_address(a).is_global]
+        if not allowed:
+            raise RelayError(BrokerErrorTag.HOST)
+        return tuple(allowed)
+
+    async def _watch(self, relay: Relay) -> None:
+        """Forget a session that has ended."""
+        await relay.client.closed.wait()
+        self._forget(relay)
+
+    def _close_longest_idle(self) -> bool:
+        """Close the session that has been idle for longest. Return False if all sessions are in use."""
+        idle = [relay for relay in self._by_session.values() if not relay.waiting]
+        if not idle:
+            return False
+        oldest = min(idle, key=lambda relay: relay.used)
+        self._close(oldest)
+        return True
+
+    def _close(self, relay: Relay) -> None:
+        self._forget(relay)
+        relay.client.connection.close()
+
+    def _forget(self, relay: Relay) -> None:
+        """Forget this session, but no later session with the same relay."""
+        self._by_session.pop(relay.session_id, None)
+        for server, task in list(self._by_address.items()):
+            if task.done() and not task.cancelled() and task.exception() is None and task.result() is relay:
+                del self._by_address[server]
+
+    def _tick(self) -> None:
+        now = monotonic()
+        for server, (_, until) in list(self._failed.items()):
+            if until < now:
+                del self._failed[server]
+        for relay in list(self._by_session.values()):
+            if not relay.waiting and now - relay.used > self._config.idle_ttl:
+                self._close(relay)
+        self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
+
+
+def _socks(setting: str | None) -> SocksProxy | None:
+    if setting is None:
+        return None
+    match = SOCKS_FORM.fullmatch(setting)
+    assert match is not None, "the configuration has checked the form"
+    host, user = (match["host"] or _SOCKS_HOST).strip("[]"), match["user"]
+    credentials = None if user is None else (user.encode(), match["password"].encode())
+    return SocksProxy(host, int(match["port"] or _SOCKS_PORT), credentials)
+
+
+def _retrieve(task: asyncio.Task[Relay]) -> None:
+    """Mark the error as seen: whoever waits gets it, and perhaps nobody waits any more."""
+    if not task.cancelled():
+        task.exception()

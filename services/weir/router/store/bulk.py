@@ -1,0 +1,78 @@
+"""Create many queues at once, for benches and tests. The script is the same as for NEW; no client is needed."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+from weir.crypto.keys import generate, pack_key
+from weir.redis.errors import StoreError
+from weir.router.store import keys
+from weir.router.store.core import Core
+from weir.router.store.packing import record_fields
+from weir.router.store.records import NewNotifier, NewQueue, Owner
+from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import QueueMode
+
+_WINDOW = 1000
+
+
+async def bulk_queues(
+    core: Core,
+    count: int,
+    *,
+    day: int,
+    owner: Owner | None = None,
+    service: bytes | None = None,
+    rcv_key: bytes | None = None,
+    snd_key: bytes | None = None,
+    secured: bool = False,
+    notifier: bool = False,
+) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Create queues and yield (recipient id, sender id) of each. With `service`, `owner` must own that service."""
+    rcv_key = rcv_key or generate("x25519").spki
+    if secured and snd_key is None:
+        snd_key = generate("x25519").spki
+    token = core.token(*owner) if owner else None
+    # Drawn ids by partition: combining ids that share a partition by chance is cheaper than drawing for a partition.
+    pool: dict[int, list[bytes]] = {}
+    wanted = 3 if notifier else 2
+    made = 0
+    while made < count:
+        batch: list[tuple[bytes, bytes]] = []
+        calls: list[asyncio.Future[Any]] = []
+        while len(batch) < min(_WINDOW, count - made):
+            entity_id = os.urandom(keys.ID_LENGTH)
+            p = core.partition(entity_id)
+            ids = pool.setdefault(p, [])
+            ids.append(entity_id)
+            if len(ids) < wanted:
+                continue
+            pool[p] = []
+            rcv_id, snd_id = ids[:2]
+            ntf = NewNotifier(ids[2], rcv_key, os.urandom(32)) if notifier else None
+            new = NewQueue(rcv_id, snd_id, rcv_key, os.urandom(32), day, QueueMode.MESSAGING, ntf, None, owner, service)
+            fields = record_fields(new, token)
+            if snd_key is not None:
+                fields += [b"y", pack_key(snd_key)]
+            snd = keys.sender(p, snd_id)
+            calls.append(
+                core.call(
+                    p,
+                    "new",
+                    [
+                        keys.queue(p, rcv_id),
+                        snd,
+                        keys.creation(p, snd_id),
+                        keys.link_data(p, rcv_id),
+                        keys.notifier(p, ids[2]) if ntf else snd,
+                    ],
+                    [b"", b"", token or b"", service or b"", ids_hash.of_id(rcv_id), b"", b"", *fields],
+                )
+            )
+            batch.append((rcv_id, snd_id))
+        if any(await asyncio.gather(*calls)):
+            raise StoreError("a queue could not be made: does the owner own the service?")
+        made += len(batch)
+        for pair in batch:
+            yield pair

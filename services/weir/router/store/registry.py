@@ -1,0 +1,146 @@
+"""The services' registry: certificates, roles, rotation; information about services for the operator of the router."""
+
+import asyncio
+import time
+from typing import Any
+
+from weir.redis.errors import StoreError
+from weir.redis.partitions import REGISTRY
+from weir.redis.resp import command
+from weir.router.store import keys
+from weir.router.store.core import Core
+from weir.router.store.records import FoldProgress, ServiceError, ServiceInfo
+from weir.router.store.services import Services
+from weir.wire.smp.commands import ServiceRole
+
+_FORGET_PAGE = 100
+_FOLD_TTL_MS = 86_400_000
+
+
+class Registry:
+    def __init__(self, core: Core, services: Services) -> None:
+        self._core = core
+        self._services = services
+
+    async def ensure_service(self, fp: bytes, role: ServiceRole, new_id: bytes) -> bytes | ServiceError:
+        """The service id of an identity certificate. A new certificate gets a new service."""
+        raw = await self._core.call(
+            REGISTRY,
+            "ensure_service",
+            [keys.fingerprint(fp), keys.service_record(new_id), keys.SERVICES],
+            [fp, role.value, new_id, int(time.time())],
+        )
+        if isinstance(raw, bytes):
+            return raw
+        return ServiceError.ROLE_MISMATCH if raw == 1 else ServiceError.REFUSED
+
+    async def rotate(self, from_fp: bytes, to_fp: bytes, overlap: int = 0) -> bytes:
+        """Let a new certificate continue the service of an old one. The old one is refused after `overlap` seconds.
+
+        Raises StoreError.
+        """
+        if from_fp == to_fp:
+            raise StoreError("the old and the new certificate are the same")
+        empty = b""
+        other = await self._core.ask_registry(b"HGET", keys.fingerprint(to_fp), b"s")
+        if other is not None and (await self._services.service_totals(other)).count == 0:
+            empty = other
+        raw = await self._core.call(
+            REGISTRY,
+            "rotate",
+            [keys.fingerprint(from_fp), keys.fingerprint(to_fp)],
+            [from_fp, to_fp, int(time.time()) + overlap, empty],
+        )
+        if raw == 1:
+            raise StoreError("no service has the old certificate")
+        if raw == 2:
+            raise StoreError("the new certificate has a service with queues of its own")
+        return bytes(raw)
+
+    async def find_service(self, fp: bytes) -> bytes | None:
+        """The service id of a certificate, current or replaced."""
+        found: bytes | None = await self._core.ask_registry(b"HGET", keys.fingerprint(fp), b"s")
+        return found
+
+    async def forget(self, service_id: bytes) -> int | None:
+        """Delete a service. Its owner gets ENDS, its queues become free, its certificates may start a new service.
+
+        Returns the number of queues it had.
+        """
+        info = await self.get_service(service_id)
+        if info is None:
+            return None
+        home = self._core.partition(service_id)
+        forgotten = 0
+        for p in (home, *(p for p in range(keys.PARTITIONS) if p != home)):
+            while True:
+                page: int = await self._core.call(
+                    p,
+                    "forget_page",
+                    [keys.service(p, service_id)],
+                    [service_id, info.role.value, _FORGET_PAGE, int(p == home)],
+                )
+                forgotten += page
+                if page == 0:
+                    break
+        record = keys.service_record(service_id)
+        await self._core.call(REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id])
+        return forgotten
+
+    async def list_services(self) -> list[ServiceInfo]:
+        ids: list[bytes] = await self._core.read_registry(b"SMEMBERS", keys.SERVICES)
+        found = [await self.get_service(service_id) for service_id in sorted(ids)]
+        return [info for info in found if info is not None]
+
+    async def get_service(self, service_id: bytes) -> ServiceInfo | None:
+        record = keys.service_record(service_id)
+        flat, fold, totals = await asyncio.gather(
+            self._core.read_registry(b"HGETALL", record),
+            self._core.read_registry(b"HGETALL", record + b":fold"),
+            self._services.service_totals(service_id),
+        )
+        if not flat:
+            return None
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        return ServiceInfo(
+            service_id,
+            ServiceRole(fields[b"role"]),
+            int(fields[b"created"]),
+            {name[1:]: int(until) if until else None for name, until in fields.items() if name[:1] == b"f"},
+            totals,
+            _fold(fold),
+            {name[1:].decode(): int(n) for name, n in fields.items() if name[:1] == b"d"},
+        )
+
+    def set_fold(self, service_id: bytes, progress: FoldProgress) -> None:
+        """Publish the progress of a fold for the operator, without waiting for the answer."""
+        key = keys.service_record(service_id) + b":fold"
+        values: list[bytes | int] = []
+        for name, value in zip(progress._fields, progress, strict=True):
+            values += [name.encode(), str(int(value) if isinstance(value, bool) else value).encode()]
+        mux = self._core.muxes[REGISTRY]
+        mux.submit(command(b"HSET", key, *values), _nothing, None)
+        mux.submit(command(b"PEXPIRE", key, _FOLD_TTL_MS), _nothing, None)
+
+    def note_drift(self, service_id: bytes, kind: str) -> None:
+        """Count a SUBS by the difference to what its client expected, without waiting for the answer."""
+        wire = command(b"HINCRBY", keys.service_record(service_id), b"d" + kind.encode(), 1)
+        self._core.muxes[REGISTRY].submit(wire, _nothing, None)
+
+
+def _nothing(_raw: Any, _ctx: Any) -> None:
+    pass
+
+
+def _fold(flat: list[bytes]) -> FoldProgress | None:
+    if not flat:
+        return None
+    f = dict(zip(flat[::2], flat[1::2], strict=True))
+    return FoldProgress(
+        int(f[b"ready"]),
+        int(f[b"delivered"]),
+        int(f[b"left"]),
+        f[b"edge"].decode(),
+        float(f[b"since"]),
+        f[b"done"] == b"1",
+    )

@@ -1,0 +1,62 @@
+"""The SMP router over HTTP: page, status and metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import weir
+from weir.router.surface.metrics import render_fleet
+from weir.router.surface.page import render_page
+from weir.router.surface.view import OUTAGE, EdgeView, Fleet
+from weir.surface.http import HttpServer, Site, serve_site
+from weir.telemetry.metrics import render_edge
+
+
+async def start_http(edge: EdgeView, *, reuse_port: bool) -> HttpServer:
+    config = edge.config
+    numbers = _Numbers(edge)
+    site = Site(
+        is_ready=lambda: edge.ready,
+        is_draining=lambda: edge.draining,
+        status=numbers.status,
+        outage=OUTAGE,
+        page=render_page(config, edge.address, weir.__version__) if config.http.page else None,
+        metrics=numbers.metrics if config.http.metrics else None,
+        edge_metrics=numbers.edge_metrics if config.http.metrics else None,
+    )
+    return await serve_site(site, config.http.listen, config.http.port, reuse_port=reuse_port)
+
+
+class _Numbers:
+    def __init__(self, edge: EdgeView) -> None:
+        self._edge = edge
+        self._fleet = Fleet(edge)
+
+    async def status(self) -> Mapping[str, Any]:
+        numbers = await self._fleet.numbers()
+        counts, stats = numbers.counts, numbers.stats
+        return {
+            "edges": len(numbers.edges),
+            "connections": numbers.total("clients"),
+            "subscriptions": numbers.total("subscriptions") + numbers.total("service_queues"),
+            "queues": counts.get("queues", 0),
+            "messages": counts.get("messages", 0),
+            "services": counts.get("rcv_services", 0) + counts.get("ntf_services", 0),
+            "sent": stats.get("msgSent", 0),
+            "received": stats.get("msgRecv", 0) + stats.get("msgRecvGet", 0),
+            "folds": numbers.total("folds"),
+            "ready": self._edge.ready,
+            "time": numbers.taken_at,
+        }
+
+    async def metrics(self) -> str:
+        numbers = await self._fleet.numbers()
+        ports = ",".join(str(port) for port in self._edge.config.transport.ports)
+        return render_fleet(numbers.stats, numbers.counts, numbers.edges, numbers.redis, ports, weir.__version__)
+
+    def edge_metrics(self) -> str:
+        edge = self._edge
+        uptime = time.time() - edge.started_at
+        return render_edge(edge.gauges(), edge.counted(), ready=edge.ready, uptime=uptime, version=weir.__version__)

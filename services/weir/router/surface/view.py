@@ -1,0 +1,102 @@
+"""An edge as the page, the metrics and the control port of the SMP router see it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from weir.redis.errors import Unavailable
+from weir.router.config import RouterConfig
+from weir.router.store.store import Store
+from weir.surface.cached import Cached
+from weir.surface.outage import Outage
+from weir.telemetry.metrics import sum_edges
+
+OUTAGE = Outage((Unavailable,), "Redis does not answer")
+
+_FRESH = 1.0  # seconds that the fleet's numbers are reused
+
+
+class ClientInfo(NamedTuple):
+    """One connected client, without its address and its ids. Times are Unix seconds."""
+
+    id: int
+    version: int
+    created: float
+    rcv_active: float
+    snd_active: float
+    subs: int
+    ntf_subs: int
+    outgoing: int
+    service: bool
+
+
+class EdgeView(Protocol):
+    @property
+    def config(self) -> RouterConfig: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def address(self) -> str:
+        """`smp://…` as clients use it."""
+
+    @property
+    def edge_id(self) -> str: ...
+    @property
+    def started_at(self) -> float: ...
+    @property
+    def ready(self) -> bool:
+        """Whether new clients are welcome."""
+
+    @property
+    def draining(self) -> bool: ...
+    def gauges(self) -> Mapping[str, int]:
+        """Numbers of this process now, by name."""
+
+    def counted(self) -> Mapping[str, int]:
+        """Events of this process since its start, by the reference's stat names."""
+
+    def clients(self) -> Iterable[ClientInfo]: ...
+    def trace_session(self, client: int, on: bool) -> bool:
+        """Trace every command of one client. Return False if there is no such client."""
+
+    async def save(self) -> None:
+        """Put what was counted into the store. Raises Unavailable."""
+
+    async def suspend(self) -> None: ...
+    async def resume(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class FleetNumbers:
+    stats: Mapping[str, int]
+    counts: Mapping[str, int]
+    edges: Mapping[str, Mapping[str, int]]
+    redis: Mapping[str, float]
+    taken_at: float = field(default_factory=time.time)
+
+    def total(self, gauge: str) -> int:
+        return sum_edges(self.edges.values()).get(gauge, 0)
+
+
+class Fleet:
+    """The numbers of the whole deployment, read through one edge."""
+
+    def __init__(self, edge: EdgeView) -> None:
+        self._edge = edge
+        self._cached = Cached(self._read, _FRESH)
+
+    async def numbers(self) -> FleetNumbers:
+        return await self._cached.get()
+
+    async def _read(self) -> FleetNumbers:
+        store = self._edge.store.stats
+        stats, counts, edges, redis = await asyncio.gather(
+            store.read_stats(), store.counts(), store.read_edges(), store.redis_info()
+        )
+        # This edge's present gauges replace the gauges that it published last.
+        own = {self._edge.edge_id: self._edge.gauges()}
+        return FleetNumbers(stats, counts, {**edges, **own}, redis)

@@ -1,9 +1,0 @@
--- Adds an edge's counters to the fleet's, once.
--- KEYS 1 statistics, 2 the edge's last operation
--- ARGV 1 operation id, 2 now (Unix time), 3 … name, delta, last: '1' on a retry
--- Answers 1 when it added, 0 when this operation had been added.
-if ARGV[#ARGV] == '1' and redis.call('GET', KEYS[2]) == ARGV[1] then return 0 end
-redis.call('HSETNX', KEYS[1], 'fromTime', ARGV[2])
-for n = 3, #ARGV - 1, 2 do redis.call('HINCRBY', KEYS[1], ARGV[n], ARGV[n + 1]) end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', 600000)
-return 1

@@ -1,6 +1,0 @@
--- Disconnect: takes a connection out of its service in one partition.
--- KEYS 1 the service's share of the partition
--- ARGV 1 owner token, 2 '1' on a retry (not needed)
--- Answers 1 when it was the owner.
-if redis.call('HGET', KEYS[1], 'o') ~= ARGV[1] then return 0 end
-return redis.call('HDEL', KEYS[1], 'o')

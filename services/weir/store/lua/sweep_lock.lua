@@ -1,8 +1,0 @@
--- One edge at a time sweeps: takes the lock or keeps it.
--- KEYS 1 lock
--- ARGV 1 edge, 2 milliseconds, 3 '1' on a retry (not needed)
--- Answers 1 when the edge has it.
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1

@@ -1,0 +1,1 @@
+"""The server page: one HTML document and its assets."""

@@ -1,6 +1,0 @@
-"""SMP commands and replies as bytes, at versions 6 to 19: the four functions the other packages use."""
-
-from weir.wire.command_codec import decode_command, encode_command
-from weir.wire.reply_codec import decode_reply, encode_reply
-
-__all__ = ["decode_command", "decode_reply", "encode_command", "encode_reply"]

@@ -1,0 +1,1 @@
+"""The SMP protocol: its commands, replies, handshake and transmissions."""

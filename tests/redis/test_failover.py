@@ -1,0 +1,169 @@
+"""Fail-over with real processes: Sentinel and Cluster. What was acknowledged and replicated is there afterwards, calls
+go on, subscriptions and pokes too."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.redis.test_durability import port_of, running, stored
+from tests.router.store.harness import TestEdge, open_edge
+from tests.support.ports import free_port
+from tests.support.redis import DEBIAN, SERVERS, client_of, kinds, start_cluster, start_server, until
+from weir.redis.durability import Mode
+from weir.redis.embedded import Embedded
+from weir.redis.errors import UNAVAILABLE
+from weir.redis.partitions import SLOTS
+from weir.router.store.records import MsgEvent, Owner, QueueRecord, Status
+
+_SERVER = DEBIAN or SERVERS["valkey"]
+
+
+@contextmanager
+def sentinel(master_port: int) -> Iterator[str]:
+    """Start one Sentinel that decides alone and soon. Yield its URL for the store."""
+    port = free_port()
+    directory = Path(tempfile.mkdtemp(prefix="weir-sentinel-"))
+    config = directory / "sentinel.conf"
+    config.write_text(
+        f"port {port}\nbind 127.0.0.1\ndir {directory}\nsentinel monitor weir 127.0.0.1 {master_port} 1\n"
+        "sentinel down-after-milliseconds weir 800\nsentinel failover-timeout weir 5000\n"
+    )
+    assert _SERVER is not None
+    process = subprocess.Popen(
+        [_SERVER, config, "--sentinel"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=directory
+    )
+    try:
+        yield f"redis+sentinel://127.0.0.1:{port}/weir"
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def send_until_ok(edge: TestEdge, rec: QueueRecord) -> bytes:
+    """Repeat the SEND, as a sender does that gets an error."""
+    while True:
+        msg = os.urandom(24)
+        result = await edge.send(rec, msg)
+        if result is not UNAVAILABLE and result.status is Status.OK:
+            return msg
+
+
+@asynccontextmanager
+async def two_edges(url: str, **settings: object) -> AsyncIterator[tuple[TestEdge, TestEdge]]:
+    a, b = await open_edge(url, **settings), await open_edge(url, **settings)
+    try:
+        yield a, b
+    finally:
+        await a.close()
+        await b.close()
+
+
+async def crosses(a: TestEdge, b: TestEdge, rec: QueueRecord) -> None:
+    """A message from b comes to a, which owns the queue, and is acknowledged."""
+    a.events.clear()
+    while True:
+        msg = await send_until_ok(b, rec)
+        await a.until(lambda: any(isinstance(e, MsgEvent) for e in a.events))
+        event = next(e for e in a.events if isinstance(e, MsgEvent))
+        acked = await a.ack(rec, event.conn, event.gen, event.entry.msg_id)
+        if acked is not UNAVAILABLE and event.entry.msg_id == msg:
+            return
+        a.events.clear()
+
+
+@pytest.mark.timeout(180)
+async def test_sentinel() -> None:
+    nodes = [start_server(_SERVER, port=0) for _ in range(3)]
+    with running(*nodes), sentinel(port_of(nodes[0])) as url:
+        followers = [client_of(node) for node in nodes[1:]]
+        for follower in followers:
+            follower.replicaof("127.0.0.1", port_of(nodes[0]))
+        for follower in followers:
+            await asyncio.to_thread(until, lambda f=follower: f.info("replication")["master_link_status"] == "up")
+        with client_of_sentinel(url) as watcher:
+            await asyncio.to_thread(until, lambda: len(watcher.sentinel_slaves("weir")) == 2)
+        # A busy machine may make this Sentinel fail over twice; the calls wait for that as well.
+        settings = {
+            "durability": Mode.REPLICATED,
+            "replicas": 1,
+            "replication_limit": 2.0,
+            "lease": 60.0,
+            "deadline": 20.0,
+        }
+        async with two_edges(url, **settings) as (a, b):
+            rec = await a.new(owner=Owner(1, 1))
+            kept = await a.new()
+            sent = {await send_until_ok(a, kept) for _ in range(50)}
+            await crosses(a, b, rec)
+            nodes[0].kill()
+            sent |= {await send_until_ok(b, kept) for _ in range(50)}
+            assert sent <= await stored(a, kept)
+            await crosses(a, b, rec)
+            await a.until(lambda: a.restored > 0)
+            assert a.lost == 0
+        for follower in followers:
+            follower.close()
+
+
+def client_of_sentinel(url: str) -> "redis.Redis":
+    return redis.Redis(port=int(url.split(":")[2].partition("/")[0]))
+
+
+def master_of(nodes: list[Embedded], p: int) -> Embedded:
+    """The node that has a partition's slot."""
+    for node in nodes:
+        with client_of(node) as client:
+            for first, last, (_host, port, *_), *_rest in _ranges(client):
+                if first <= SLOTS[p] <= last and port == port_of(node):
+                    return node
+    raise AssertionError("nobody has the slot")
+
+
+def _ranges(client: "redis.Redis") -> list[tuple[int, int, tuple[object, int], object]]:
+    answer = client.execute_command("CLUSTER SLOTS")
+    if isinstance(answer, dict):
+        return [(first, last, value["primary"], None) for (first, last), value in answer.items()]
+    return answer  # type: ignore[no-any-return]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", kinds(["valkey", "redis6", "redis8"], {"valkey"}))
+async def test_cluster(kind: str) -> None:
+    server = SERVERS[kind]
+    if server is None:
+        pytest.skip(f"{kind} is not installed")
+    cluster = start_cluster(server, replicas=1)
+    with running(*cluster.nodes):
+        async with two_edges(cluster.url, lease=60.0, deadline=10.0) as (a, b):
+            rec = await a.new(owner=Owner(1, 1))
+            kept = await a.new()
+            while kept.partition != rec.partition:
+                kept = await a.new()
+            sent = {await send_until_ok(a, kept) for _ in range(50)}
+            await crosses(a, b, rec)
+            doomed = master_of(cluster.nodes, kept.partition)
+            with client_of(doomed) as client:
+                await asyncio.to_thread(until, lambda: client.wait(1, 1000) >= 1)
+            # WAIT counts the writes of its own connection; the replica's offset tells of all of them.
+            with client_of(doomed) as client:
+
+                def caught_up() -> bool:
+                    info = client.info("replication")
+                    return bool(info["slave0"]["offset"] >= info["master_repl_offset"] - 1)
+
+                await asyncio.to_thread(until, caught_up)
+            doomed.kill()
+            sent |= {await send_until_ok(b, kept) for _ in range(20)}
+            assert sent <= await stored(a, kept)
+            await crosses(a, b, rec)
+            assert a.lost == 0
+            assert a.store.connected

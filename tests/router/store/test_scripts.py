@@ -1,0 +1,105 @@
+"""The scripts as files: headers, includes, what they may do."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weir.redis.scripts import Scripts, expand, names
+from weir.router.store import messages, subscriptions
+from weir.router.store.core import LUA
+from weir.router.store.events import Kind
+from weir.router.store.records import NOTIFICATION, QUOTA_MARKER, Assoc, Entry, NtfItem, Status
+from weir.router.store.subscriptions import SUBSCRIBED
+
+FOLDER = Path(str(LUA))
+
+
+@pytest.mark.parametrize("name", names(LUA))
+def test_a_header_says_what_it_does(name: str) -> None:
+    header = []
+    for line in (FOLDER / f"{name}.lua").read_text().splitlines():
+        if not line.startswith("--"):
+            break
+        header.append(line)
+    text = "\n".join(header)
+    assert re.search(r"^-- [A-Z]", text)
+    for part in ("-- KEYS ", "-- ARGV ", "-- Answers "):
+        assert part in text, f"{name} lacks {part}"
+
+
+@pytest.mark.parametrize("name", names(LUA))
+def test_a_header_says_what_a_retry_does(name: str) -> None:
+    text = (FOLDER / f"{name}.lua").read_text()
+    assert "'1' on a retry" in text[: re.search(r"^[^-]", text, re.MULTILINE).start()]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", names(LUA))
+def test_includes_are_expanded_once(name: str) -> None:
+    text = expand(LUA, name)
+    assert "-- include:" not in text
+    assert text.count("local tag =") <= 1
+    assert text.count("local function first_entry(") <= 1
+
+
+def constants(include: str) -> dict[str, Any]:
+    """The `local A, B = 1, 2` of an include."""
+    found: dict[str, Any] = {}
+    text = (FOLDER / "include" / f"{include}.lua").read_text()
+    for left, right in re.findall(r"^local ([A-Z_, ]+) = ([^-\n]+)", text, re.MULTILINE):
+        found |= zip(left.split(", "), map(ast.literal_eval, right.strip().split(", ")), strict=True)
+    return found
+
+
+def test_python_and_lua_have_the_same_statuses() -> None:
+    assert constants("status") == {status.name: status.value for status in Status}
+
+
+def test_python_and_lua_have_the_same_associations() -> None:
+    expected = {f"ASSOC_{assoc.name}": assoc.value for assoc in Assoc}
+    assert constants("association") == expected | {"SUBSCRIBED": subscriptions.SUBSCRIBED}
+    assert {SUBSCRIBED + assoc.value for assoc in Assoc}.isdisjoint(status.value for status in Status)
+
+
+def test_python_and_lua_have_the_same_answers_to_ack() -> None:
+    assert constants("acked") == {"EXPIRED": messages.EXPIRED, "REMOVED": messages.REMOVED}
+
+
+def test_python_and_lua_have_the_same_layout_of_an_entry() -> None:
+    lua = constants("entry")
+    assert (lua["NOTIFICATION"], lua["QUOTA_MARKER"]) == (NOTIFICATION, QUOTA_MARKER)
+    raw = Entry(b"m" * 24, 0x01020304, 3, b"t" * 25).pack()
+    assert raw[: lua["MESSAGE_ID"]] == b"m" * 24
+    assert raw[lua["TIME"] - 1 :][:4] == b"\1\2\3\4"
+    assert raw[lua["FLAGS"] - 1] == 3
+
+
+def test_python_and_lua_have_the_same_layout_of_a_notification() -> None:
+    lua = constants("item")
+    raw = NtfItem(0x01020304, b"n" * 24, b"meta").pack()
+    assert raw[lua["ITEM_TIME"] - 1 :][:4] == b"\1\2\3\4"
+    assert raw[lua["NONCE"] - 1 : lua["NONCE_END"]] == b"n" * 24
+
+
+def test_python_and_lua_have_the_same_kinds_of_events() -> None:
+    assert constants("event") == {kind.name: kind.value.decode() for kind in Kind}
+
+
+def test_every_include_is_used() -> None:
+    used = set(re.findall(r"-- include: (\w+)", "".join(p.read_text() for p in FOLDER.rglob("*.lua"))))
+    assert used | {"poke_shard", "settled"} == {p.stem for p in (FOLDER / "include").glob("*.lua")}
+
+
+def test_pokes_stay_in_their_slot_on_a_cluster() -> None:
+    assert "redis.call('SPUBLISH'" in expand(LUA, "send", sharded=True)
+    assert "redis.call('SPUBLISH'" not in expand(LUA, "send")
+    assert Scripts(LUA).shas["send"] != Scripts(LUA, sharded=True).shas["send"]
+
+
+def test_nothing_reads_a_body() -> None:
+    """Bodies never enter Lua: no script GETs what may be a body."""
+    for name in names(LUA):
+        keys_read = re.findall(r"'GET', ([^,)]+)", expand(LUA, name))
+        assert not [key for key in keys_read if ":b:" in key or "body" in key], name

@@ -1,0 +1,99 @@
+"""Numbers of the fleet."""
+
+import os
+
+from tests.router.store.conftest import OpenEdge
+from tests.router.store.harness import KEY, NOW
+from weir.router.store.records import NewNotifier
+
+
+async def test_counters_add_up_across_edges(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    await a.store.stats.add_stats({"msgSent": 2, "qCreated": 1, "zero": 0})
+    await b.store.stats.add_stats({"msgSent": 3})
+    stats = await a.store.stats.read_stats()
+    assert (stats["msgSent"], stats["qCreated"]) == (5, 1)
+    assert "zero" not in stats
+    assert stats["fromTime"] > NOW
+
+
+async def test_what_is_stored(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    recs = [await a.new(ntf=n % 2 == 0) for n in range(10)]
+    for rec in recs:
+        await b.send(rec)
+    await b.store.stats.add_stats({})
+    await a.store.stats.publish_edge({"clients": 3})
+    await b.store.stats.publish_edge({"clients": 4})
+    counts = await a.store.stats.counts()
+    assert {name: counts[name] for name in ("queues", "notifiers", "messages", "services", "edges")} == {
+        "queues": 10,
+        "notifiers": 5,
+        "messages": 10,
+        "services": 0,
+        "edges": 2,
+    }
+    assert await a.store.stats.read_edges() == {
+        a.store.edge.decode(): {"clients": 3},
+        b.store.edge.decode(): {"clients": 4},
+    }
+    await a.sub(recs[0], 1, 1)
+    await a.ack(recs[0], 1, 1)
+    await a.store.queues.delete(recs[1], 1)
+    assert (await a.store.stats.counts())["messages"] == 8
+
+
+async def test_notifications_that_wait(open_any: OpenEdge) -> None:
+    a, b = await open_any(ntf_limit=3), await open_any(ntf_limit=3)
+    taken, deleted, changed, ended = [await a.new(ntf=True) for _ in range(4)]
+    for rec in (taken, deleted, changed, ended):
+        for _ in range(4):
+            await b.send(rec, ntf=True)
+    await b.send(await a.new(ntf=True))  # without a notification
+
+    async def waiting() -> int:
+        await b.store.stats.add_stats({})
+        return (await a.store.stats.counts())["notifications"]
+
+    assert await waiting() == 12  # beyond the limit the oldest went
+    await b.nsub(taken, 1, 1)
+    items = await b.take(taken, 1, 1)
+    assert await waiting() == 12  # given, not done
+    await b.take(taken, 1, 1, items[1].nonce)
+    assert await waiting() == 10
+    await b.store.queues.delete(deleted, 1)
+    await b.store.notifications.delete_notifier(ended, 1)
+    assert await waiting() == 4
+    await b.store.notifications.set_notifier(
+        changed, NewNotifier(b.store.placement.draw(changed.partition), KEY, b"s" * 32), 1
+    )
+    assert await waiting() == 1
+
+
+async def test_active_queues(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    ids = [os.urandom(24) for _ in range(600)]
+    await a.store.stats.add_active(set(ids[:400]), ids[:10])
+    await b.store.stats.add_active(ids[200:], [])
+    counts = await a.store.stats.counts()
+    for period in ("day", "week", "month"):
+        assert abs(counts[f"queues_{period}"] - 600) < 30
+        assert abs(counts[f"notifiers_{period}"] - 10) <= 1  # two of ten share a register of the sketch now and then
+
+
+async def test_active_queues_cannot_be_joined(open_one: OpenEdge) -> None:
+    """The same queue has another hash in each period's sketch."""
+    edge = await open_one()
+    await edge.store.stats.add_active([b"q" * 24], [])
+    sketches = await edge.store.core.ask_registry(b"KEYS", b"{weir}:active:*")
+    assert len(sketches) == 3
+    contents = {await edge.store.core.ask_registry(b"GET", key) for key in sketches}
+    assert len(contents) == 3
+
+
+async def test_redis_as_the_edge_sees_it(open_any: OpenEdge) -> None:
+    edge = await open_any()
+    info = await edge.store.stats.redis_info()
+    assert info["up"] == 1
+    assert info["memory_used_bytes"] > 0
+    assert info["keys"] > 60

@@ -1,0 +1,152 @@
+"""The sweeper: expires what no command comes across, one edge at a time, without holding Redis up."""
+
+import asyncio
+import os
+import time
+from typing import Any
+
+from tests.router.store.conftest import OpenEdge
+from tests.router.store.harness import NOW, TestEdge
+from weir.router.store import keys
+from weir.router.store.bulk import bulk_queues
+from weir.router.store.records import DeldEvent, NewLink, NtfItem, Owner, QueueInfo, Swept
+from weir.wire.smp.commands import LinkData
+
+TODAY = int(time.time() // 86400)
+
+
+async def sweep(edge: TestEdge) -> Swept:
+    """A whole round; the numbers of all its slices."""
+    total = Swept(0, 0, 0, 0)
+    cursor = 0
+    while True:
+        swept = await edge.store.sweeper.sweep_slice(cursor)
+        assert swept is not None
+        total = Swept(0, *(a + b for a, b in zip(total[1:], swept[1:], strict=True)))
+        cursor = swept.cursor
+        if cursor == 0:
+            return total
+
+
+async def test_messages_and_notifications(open_any: OpenEdge) -> None:
+    edge = await open_any(message_ttl=1000, ntf_ttl=100)
+    now = int(time.time())
+    service = os.urandom(24)
+    epoch = (await edge.store.services.takeover(service, 1, TODAY)).epoch
+    rec = await edge.new(ntf=True, service=service, owner=Owner(1, epoch))
+    await edge.nsub(rec, 3, 3)
+    for age in (2000, 1500, 500, 10):
+        item = NtfItem(now - age, os.urandom(24), b"")
+        await edge.send_item(rec, None, item, ts=now - age)
+    old = await edge.new(service=service, owner=Owner(1, epoch))
+    await edge.send(old, ts=now - 2000)
+    assert (await edge.store.services.service_totals(service)).ready == 2
+    assert await sweep(edge) == Swept(0, 3, 3, 0)
+    info = await edge.store.messages.info(rec, 0)
+    assert isinstance(info, QueueInfo)
+    assert (info.size, info.head and info.head.ts) == (2, now - 500)
+    assert len(await edge.take(rec, 3, 3)) == 1
+    assert (await edge.store.services.service_totals(service)).ready == 1
+    assert await sweep(edge) == Swept(0, 0, 0, 0)
+    assert (await edge.store.stats.counts())["messages"] == 2
+
+
+async def test_queues_that_nobody_uses(open_any: OpenEdge) -> None:
+    edge = await open_any(queue_ttl_days=30)
+    service = os.urandom(24)
+    epoch = (await edge.store.services.takeover(service, 1, TODAY - 50)).epoch
+    unused, used, subscribed, of_service = [
+        await edge.new(ntf=True, link=NewLink(os.urandom(24), LinkData(b"f", b"u"))) for _ in range(4)
+    ]
+    for rec in (unused, subscribed):
+        await edge.store.queues.update_day(rec, TODAY - 31)
+    await edge.sub(used, 1, 1, day=TODAY - 30)
+    await edge.sub(subscribed, 2, 1, day=TODAY - 31)
+    await edge.sub(of_service, 1, epoch, service, day=TODAY - 31)
+    await edge.nsub(unused, 9, 9)
+    assert await sweep(edge) == Swept(0, 0, 0, 1)
+    assert await edge.rcv(unused.rcv_id) is None
+    assert await edge.settled() == [DeldEvent(unused.ntf_id, 9, 9)]
+    await edge.release(2, [subscribed.rcv_id])
+    await edge.store.services.release_service(service, 1, epoch)
+    assert await sweep(edge) == Swept(0, 0, 0, 2)
+    assert [await edge.rcv(rec.rcv_id) is None for rec in (used, subscribed, of_service)] == [False, True, True]
+    assert (await edge.store.services.service_totals(service)).count == 0
+
+
+async def test_one_edge_at_a_time(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    await sweep(a)
+    assert await b.store.sweeper.sweep_slice(0) is None
+    await b.store.sweeper.stop_sweeping()  # not its lock
+    assert await b.store.sweeper.sweep_slice(0) is None
+    await a.store.sweeper.stop_sweeping()
+    assert await b.store.sweeper.sweep_slice(0) is not None
+    assert await a.store.sweeper.sweep_slice(0) is None
+
+
+async def test_inboxes_of_dead_edges_go(open_any: OpenEdge) -> None:
+    a, b = await open_any(), await open_any()
+    for p in range(64):
+        await a.store.core.ask(p, b"RPUSH", keys.inbox(p, b"dead"), b"event")
+    rec = await b.new(owner=Owner(1, 1))
+    b.store._arrived = lambda event: None  # type: ignore[method-assign]
+    await a.send(rec)
+    await sweep(a)
+    for p in range(64):
+        assert await a.store.core.ask(p, b"EXISTS", keys.inbox(p, b"dead")) == 0
+
+
+async def test_a_round_corrects_the_numbers_of_messages_and_notifications(open_any: OpenEdge) -> None:
+    edge = await open_any(queue_ttl_days=30)
+
+    async def stored() -> tuple[int, int]:
+        counts = await edge.store.stats.counts()
+        return counts["messages"], counts["notifications"]
+
+    now = int(time.time())
+    recs = [await edge.new(ntf=n < 2) for n in range(5)]
+    for n, rec in enumerate(recs):
+        item = NtfItem(now, os.urandom(24), b"") if n < 2 else None
+        await edge.send_item(rec, None, item, ts=now, day=TODAY)
+    edge.store.core.unsaved.messages = edge.store.core.unsaved.notifications = (
+        0  # an edge died with what it had counted
+    )
+    assert await stored() == (0, 0)
+    await sweep(edge)
+    assert await stored() == (5, 2)
+    await edge.store.queues.update_day(recs[0], TODAY - 31)
+    assert (await sweep(edge)).queues == 1
+    assert await stored() == (4, 1)  # what went with an unused queue is not counted
+
+
+async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
+    """Slices hold Redis for a moment: few queues in a call, few commands in it, however much has expired."""
+    edge = await open_one(message_ttl=1000)
+    recs = [rec async for rec in bulk_queues(edge.store.core, 3000, day=TODAY)]
+    for rcv_id, _ in recs[:20]:
+        rec = await edge.rcv(rcv_id)
+        assert rec is not None
+        for _ in range(128):
+            edge.store.messages.send(rec, os.urandom(24), NOW, False, b"", TODAY, 0, None, b"", lambda _: None)
+    await edge.settled()
+    batches: list[int] = []
+    call = edge.store.core.call
+
+    def counted(p: int, name: str, script_keys: list[bytes], args: list[bytes | int]) -> "asyncio.Future[Any]":
+        if name == "expire":
+            batches.append(len(script_keys))
+        return call(p, name, script_keys, args)
+
+    edge.store.core.call = counted  # type: ignore[method-assign,assignment]
+    await edge.store.core.ask(0, b"CONFIG", b"RESETSTAT")
+    assert (await sweep(edge)).messages == 20 * 128
+    assert sum(batches) >= 3000
+    assert max(batches) <= 20
+    info = (await edge.store.core.ask(0, b"INFO", b"commandstats")).decode()
+    calls = {
+        line[8:].split(":")[0]: int(line.split("calls=")[1].split(",")[0]) for line in info.split() if "calls=" in line
+    }
+    assert calls["scan"] >= 3000 * 2 / 1000
+    inner = sum(n for name, n in calls.items() if name not in ("evalsha", "scan", "info", "set", "get"))
+    assert inner < 4 * 3000  # a record and its list each, and a few more where something has expired

@@ -1,0 +1,48 @@
+"""Leases: renewed in every partition, given up at the end, and counted as lost before Redis drops them."""
+
+import asyncio
+
+from tests.redis.proxy import Proxy
+from tests.runtime.harness import edge
+from tests.support.redis import RedisServer
+from weir.redis.embedded import Embedded
+from weir.redis.partitions import PARTITIONS
+
+
+async def test_held_in_every_partition_and_renewed(any_redis: RedisServer) -> None:
+    async with edge(any_redis.url, b"a", lease=1.0, refresh=0.2) as a:
+        assert a.presence.leases.held
+        await asyncio.sleep(1.3)
+        left = [await a.ask(p, b"PTTL", a.keys.leases[p]) for p in range(PARTITIONS)]
+        assert all(isinstance(ms, int) and 0 < ms <= 1000 for ms in left), left
+        assert a.lost == 0
+
+
+async def test_given_up_at_the_end_with_the_inbox(any_redis: RedisServer) -> None:
+    async with edge(any_redis.url, b"b") as b:
+        async with edge(any_redis.url, b"a") as a:
+            await b.leave(a, 7, b"event")
+        assert [await b.ask(p, b"EXISTS", a.keys.leases[p]) for p in range(PARTITIONS)] == [0] * PARTITIONS
+        assert await b.ask(7, b"EXISTS", a.keys.inboxes[7]) == 0
+
+
+async def test_an_edge_that_is_cut_off_gives_up_first(proxy: Proxy, server: Embedded) -> None:
+    async with edge(server.url, b"b") as b, edge(proxy.url, b"a", lease=1.0, refresh=0.2) as a:
+        proxy.hold()
+        await a.until(lambda: a.lost == 1)
+        assert not a.presence.leases.held
+        assert await b.ask(0, b"EXISTS", a.keys.leases[0]) == 1, "Redis still has the lease"
+        proxy.release()
+        await a.until(lambda: a.restored >= 1)
+        assert a.presence.leases.held
+        assert a.lost == 1
+
+
+async def test_a_short_outage_loses_no_lease(proxy: Proxy, server: Embedded) -> None:
+    async with edge(proxy.url, b"a") as a:
+        proxy.refusing = True
+        proxy.cut()
+        await asyncio.sleep(0.2)
+        proxy.refusing = False
+        await a.until(lambda: a.restored == 1)
+        assert (a.lost, a.presence.leases.held) == (0, True)
