@@ -87,7 +87,7 @@ class Proxy:
     enable: bool = setting(kinds.BOOL, True, "forward messages to other routers (PRXY, PFWD)")
     client_concurrency: int = setting(kinds.integer(1), 32, "concurrent forwards per client")
     client_wait: float = setting(kinds.DURATION, 15.0, "time that a forward waits for its turn")
-    relay_limit: int = setting(kinds.integer(1), 1000, "connected relays")
+    relay_limit: int = setting(kinds.integer(1), 1000, "connected relays; also the failed relays that are remembered")
     connect_timeout: float = setting(kinds.DURATION, 20.0, "time to connect to a relay")
     request_timeout: float = setting(kinds.DURATION, 15.0, "time that a relay has to answer")
     error_ttl: float = setting(kinds.DURATION, 30.0, "pause before a failed relay is tried again")

@@ -191,3 +191,45 @@ async def test_a_session_that_ends_late(relay: Fleet, monkeypatch: pytest.Monkey
             await asyncio.sleep(0.01)
     assert await relays.get(host) is second
     await relays.close()
+
+
+@pytest.mark.parametrize("host", [b"64:ff9b::a00:1", b"64:ff9b:1::7f00:1", b"2002:7f00:1::1", b"::ffff:127.0.0.1"])
+async def test_addresses_that_lead_to_a_private_one(host: bytes) -> None:
+    """They are refused before anything is sent. Otherwise NETWORK or TIMEOUT would tell what is in the network."""
+    relays = Relays(Proxy())
+    with pytest.raises(RelayError) as caught:
+        await relays.get(ServerHost((host,), b"", bytes(32)))
+    assert caught.value.error is BrokerErrorTag.HOST
+    await relays.close()
+
+
+async def test_failed_relays_are_bounded() -> None:
+    """A client that asks for one bad relay after the other does not fill the memory. Failures are forgotten in time."""
+    relays = Relays(Proxy(relay_limit=3))
+    hosts = [ServerHost((b"%d..b" % n,), b"", bytes(32)) for n in range(10)]
+    for host in hosts:
+        with pytest.raises(RelayError):
+            await relays.get(host)
+    assert list(relays._failed) == hosts[-3:]
+    await relays.close()
+
+    relays = Relays(Proxy(error_ttl=0.0))
+    with pytest.raises(RelayError):
+        await relays.get(hosts[0])
+    relays._tick()
+    assert not relays._failed
+    await relays.close()
+
+
+async def test_a_failure_that_many_ask_for() -> None:
+    """Each caller gets an error of its own: one that is raised again and again would grow with each raise."""
+    relays = Relays(Proxy())
+    host = ServerHost((b"a..b",), b"", bytes(32))
+    errors = []
+    for _ in range(3):
+        with pytest.raises(RelayError) as caught:
+            await relays.get(host)
+        errors.append(caught.value)
+    assert len(set(map(id, errors))) == 3
+    assert {error.error for error in errors} == {BrokerErrorTag.HOST}
+    await relays.close()

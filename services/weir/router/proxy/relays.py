@@ -1,13 +1,13 @@
 """The relays that this router forwards to as a proxy.
 
 All clients share one session with a relay. The session is opened when a client asks for the relay. After a failure the
-relay is not tried again for a while, an idle session is closed, and the number of sessions is bounded.
+relay is not tried again for a while. An idle session is closed. The number of sessions is bounded, and so is the number
+of failed relays.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 import socket
 from time import monotonic
@@ -15,6 +15,7 @@ from time import monotonic
 from weir.client.smp import SmpClient
 from weir.config.kinds import SOCKS_FORM
 from weir.router.config import Proxy as ProxyConfig
+from weir.router.proxy.destinations import is_public
 from weir.transport.client import ConnectError
 from weir.transport.socks import SocksProxy
 from weir.wire.address import DEFAULT_SMP_PORT, ServerHost, SmpAddress
@@ -58,7 +59,7 @@ class Relays:
         self._config = config
         self._socks = _socks(config.socks_proxy)
         self._by_address: dict[ServerHost, asyncio.Task[Relay]] = {}
-        self._failed: dict[ServerHost, tuple[RelayError, float]] = {}
+        self._failed: dict[ServerHost, tuple[BrokerErrorType, float]] = {}  # reason, end of the pause; oldest first
         self._by_session: dict[bytes, Relay] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
@@ -86,7 +87,7 @@ class Relays:
         failed = self._failed.get(server)
         if failed is not None:
             if monotonic() < failed[1]:
-                raise failed[0]
+                raise RelayError(failed[0])
             del self._failed[server]
         task = self._by_address.get(server)
         if task is None:
@@ -114,7 +115,7 @@ class Relays:
         try:
             client = await self._open(server)
         except RelayError as error:
-            self._failed[server] = (error, monotonic() + self._config.error_ttl)
+            self._remember_failure(server, error.error)
             self._by_address.pop(server, None)
             raise
         except BaseException:
@@ -126,6 +127,11 @@ class Relays:
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return relay
+
+    def _remember_failure(self, server: ServerHost, error: BrokerErrorType) -> None:
+        if len(self._failed) >= self._config.relay_limit:
+            del self._failed[next(iter(self._failed))]
+        self._failed[server] = (error, monotonic() + self._config.error_ttl)
 
     async def _open(self, server: ServerHost) -> SmpClient:
         """Try the relay's hosts, those of the preferred kind first. Raises RelayError for the last host."""
@@ -178,7 +184,7 @@ class Relays:
         """Return the host's addresses that are allowed. Only addresses that were checked are dialled."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         addresses = dict.fromkeys(str(info[4][0]) for info in found)
-        allowed = [a for a in addresses if self._config.allow_local_relays or ipaddress.ip_address(a).is_global]
+        allowed = [a for a in addresses if self._config.allow_local_relays or is_public(a)]
         if not allowed:
             raise RelayError(BrokerErrorTag.HOST)
         return tuple(allowed)
