@@ -1,12 +1,17 @@
-"""SUBs of one turn of the loop go to the store together, and nothing of the same session overtakes them."""
+"""SUBs that follow each other go to the store together, and nothing of the same session overtakes them."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.router.fleet import Fleet, body_of, raw_blocks, sok
+from tests.router.session.test_block import stopped
+from tests.router.session.test_outgoing import until
 from weir.client.smp import Request
+from weir.redis.embedded import Embedded
+from weir.router.edge import Edge
 from weir.router.store.records import QueueRecord
 from weir.runtime import turns as turning
 from weir.wire.smp import commands as cmd
@@ -20,20 +25,60 @@ def _long_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turning, "_SLICE_ALONE", 1.0)
 
 
-async def test_subs_of_a_turn_are_one_call(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, r = await fleet.client(1), await fleet.client(0)
-    queues = [await owner.new(subscribe=False) for _ in range(32)]
-    store = fleet[0].store.subscriptions
-    sub_many, sizes = store.sub_many, list[int]()
+def batches_of(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the batches that go to the store from now on."""
+    store, sizes = edge.store.subscriptions, list[int]()
+    sub_many = store.sub_many
 
     def counting(records: Sequence[QueueRecord], *rest: Any) -> None:
         sizes.append(len(records))
         sub_many(records, *rest)
 
     monkeypatch.setattr(store, "sub_many", counting)
+    return sizes
+
+
+async def test_subs_of_a_turn_are_one_call(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, r = await fleet.client(1), await fleet.client(0)
+    queues = [await owner.new(subscribe=False) for _ in range(32)]
+    sizes = batches_of(fleet[0], monkeypatch)
     requests = [Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in queues]
     assert await r.smp.send_many(requests) == [sok(r)] * 32
     assert sum(sizes) == 32 and max(sizes) >= 8
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_subs_of_several_turns_are_one_call(
+    fleet: Fleet, redis: Embedded, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    """A slice that ends after one command does not end the batch. Redis answers when every SUB is begun."""
+    monkeypatch.setattr(turning, "_SLICE", 0.0)
+    monkeypatch.setattr(turning, "_SLICE_ALONE", 0.0)
+    monkeypatch.setattr(turning, "_ALONE", 0.0 if alone else 3600.0)
+    owner, r = await fleet.client(1), await fleet.client(0)
+    queues = [await owner.new(subscribe=False) for _ in range(100)]
+    sizes = batches_of(fleet[0], monkeypatch)
+    requests = [Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in queues]
+    clients = fleet[0].router.clients
+    session = clients[max(clients)]
+    with stopped(redis):
+        answers = asyncio.create_task(r.smp.send_many(requests))
+        await until(lambda: session.incoming.in_progress == 1 and session.incoming.block is None)
+    assert await answers == [sok(r)] * 100
+    assert sizes == [100]
+
+
+async def test_a_del_does_not_overtake_the_sub_of_its_block(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "_SLICE", 0.0)
+    monkeypatch.setattr(turning, "_SLICE_ALONE", 0.0)
+    owner, r = await fleet.client(1), await fleet.client(0)
+    queue, other = await owner.new(subscribe=False), await owner.new(subscribe=False)
+    requests = [
+        Request(command, of.rcv_id, of.rcv_key)
+        for command, of in ((cmd.SUB(), queue), (cmd.DEL(), queue), (cmd.SUB(), other))
+    ]
+    [block] = await raw_blocks(r, requests, 1)
+    assert [t.reply for t in block] == [sok(r), OK(), sok(r)]  # type: ignore[attr-defined]
 
 
 async def test_a_queue_twice_in_a_block(fleet: Fleet) -> None:

@@ -1,9 +1,12 @@
 """SUB: the session becomes the owner of a queue, and gets the queue's first message.
 
-The SUBs of one session that are executed in one turn of the loop go to the store together, with one script call for
-the queues of one partition:
+SUBs of one session that follow each other go to the store together, with one script call for the queues of one
+partition:
 
-    step, step, step … ──► SubBatch ──end of the turn──► store.subscriptions.sub_many ──► _subscribed, one by one
+    step, step, step … ──► SubBatch ──no further SUB waits──► store.subscriptions.sub_many ──► subscribed, one by one
+
+A script call costs Redis and the edge much more than one more queue in the call: 38 µs of CPU for each queue in batches
+of 5, 17 µs in batches of 128.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from weir.wire.smp.commands import SUB
 
 if TYPE_CHECKING:
     from weir.router.session.session import Session
+
+_MOST_SUBS = 256  # in one batch: further SUBs of the session wait for no more than one block
 
 
 @handles(SUB)
@@ -114,7 +119,7 @@ class SubHandler(QueueHandler):
 
 
 class SubBatch:
-    """The SUBs of one session in one turn of the loop.
+    """SUBs of one session that follow each other.
 
     One generation serves for all, because a generation fences the subscription of one queue.
     """
@@ -126,7 +131,7 @@ class SubBatch:
         epoch = session.subscriptions.epoch
         self.gen = session.shared.next_gen() if epoch is None else epoch
         self._handlers: dict[bytes, tuple[QueueRecord, SubHandler]] = {}  # by recipient id
-        session.shared.loop.call_soon(self.send)
+        session.shared.loop.call_soon(self._end_turn)
 
     def takes(self, rcv_id: bytes, epoch: int | None) -> bool:
         """Whether this queue may join: it is not in the batch yet, and the session owns its service as before."""
@@ -135,8 +140,19 @@ class SubBatch:
     def add(self, record: QueueRecord, handler: SubHandler) -> None:
         self._handlers[record.rcv_id] = (record, handler)
 
+    def _end_turn(self) -> None:
+        """Send the batch, unless the session's next command that waits for its turn is a SUB and can join."""
+        session = self._session
+        if session.sub_batch is not self:
+            return  # sent already
+        waiting = session.incoming.share.waiting
+        if waiting and waiting[0].__class__ is SubHandler and len(self._handlers) < _MOST_SUBS:
+            session.shared.loop.call_soon(self._end_turn)
+        else:
+            self.send()
+
     def send(self) -> None:
-        """Send the batch to the store: at the end of the turn, or before a command that must not overtake it."""
+        """Send the batch to the store, so that no command that follows overtakes it."""
         session = self._session
         if session.sub_batch is not self:
             return  # sent already

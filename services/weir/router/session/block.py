@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 # Commands of a block that begin in one turn of the loop, and that are begun and not answered.
 _IN_PROGRESS = 16
 _IN_PROGRESS_ALONE = 32  # these share one write to Redis, which makes each cheaper
+_SUBS_IN_PROGRESS = 255  # for a block of SUBs, which bring no bodies: many in one call to the store cost less each
 _TOGETHER = 16384  # bytes: larger answers leave before the rest is answered
 _PENDING = 4 * _TOGETHER  # bytes of answers that wait for an earlier one; with more, no further command begins
 _SOKS_WITH_MESSAGE = 4
 # Statistics that count blocks of only one kind of command.
+_ONLY_SUBS = {cmd.SUB}
 _BLOCK_STATS = {cmd.SUB: "qSubAllB", cmd.DEL: "qDeletedAllB", cmd.NDEL: "ntfDeletedB", cmd.NSUB: "ntfSubB"}
 
 
@@ -35,8 +37,8 @@ class Block:
         "_begun",
         "_bytes",
         "_content",
+        "_in_turn",
         "_kinds",
-        "_limit",
         "_messages",
         "_replies",
         "_sent",
@@ -58,7 +60,7 @@ class Block:
         self._begun = self._sent = 0
         self._unanswered = len(spans)
         self._bytes = 0
-        self._limit = _IN_PROGRESS
+        self._in_turn = _IN_PROGRESS
         self._barrier = session.outgoing.barrier()
         self._messages: list[tuple[bytes, Sub, Entry]] = []
 
@@ -66,8 +68,8 @@ class Block:
         """Begin as many commands as this turn allows. Return whether all commands of the block are begun."""
         session, content, spans = self._session, self._content, self._spans
         count = len(spans)
-        self._limit = limit = _IN_PROGRESS_ALONE if session.shared.turns.alone else _IN_PROGRESS
-        end = min(count, self._begun + limit)
+        self._in_turn = in_turn = _IN_PROGRESS_ALONE if session.shared.turns.alone else _IN_PROGRESS
+        end = min(count, self._begun + in_turn)
         while self._begun < end and not self.waits and not session.outgoing.full:
             index = self._begun
             self._begun += 1
@@ -96,6 +98,11 @@ class Block:
     def pending_bytes(self) -> int:
         """Bytes of answers that wait for an earlier one."""
         return self._bytes
+
+    @property
+    def _limit(self) -> int:
+        """Commands of this block that may be in progress at the same time."""
+        return _SUBS_IN_PROGRESS if self._kinds == _ONLY_SUBS else self._in_turn
 
     @property
     def waits(self) -> bool:

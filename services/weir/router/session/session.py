@@ -80,7 +80,7 @@ class Session:
         self.incoming = Incoming(conn, shared, share, self.outgoing, self._begin_block)
         self.on_blocks = self.incoming.on_blocks
         self.sends: dict[bytes, list[SendHandler]] = {}  # sender id → SENDs that are not answered, in their order
-        self.sub_batch: SubBatch | None = None  # SUBs of this turn of the loop
+        self.sub_batch: SubBatch | None = None  # SUBs that are not sent to the store yet
         self._forwards: asyncio.Semaphore | None = None
         self.forwarding = 0  # commands for other routers that wait for their turn
         self.closed = False
