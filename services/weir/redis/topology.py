@@ -117,7 +117,7 @@ class Topology:
 
         common: dict[str, Any] = {
             "username": self.url.username,
-            "password": self.url.password,
+            "password": self.url.current_password(),
             "db": self.url.db,
             "socket_timeout": _DIAL_LIMIT,
             "socket_connect_timeout": _DIAL_LIMIT,
@@ -134,14 +134,16 @@ class Topology:
         return aioredis.Redis(host=node.host, port=node.port, **common)
 
     def login(self) -> bytes:
-        if self.url.password is None:
+        password = self.url.current_password()
+        if password is None:
             return b""
         user = [self.url.username.encode()] if self.url.username else []
-        return command(b"AUTH", *user, self.url.password.encode())
+        return command(b"AUTH", *user, password.encode())
 
     def greeting(self) -> list[bytes]:
         """The commands that a new connection starts with."""
-        words = [self.login()] if self.url.password is not None else []
+        login = self.login()
+        words = [login] if login else []
         if self.url.db:
             words.append(command(b"SELECT", self.url.db))
         words.append(command(b"CLIENT", b"SETNAME", b"weir"))
