@@ -136,6 +136,7 @@ def target_url(target: StoreTarget, namespace: str) -> str:
 
 def _plain(error: Exception) -> str:
     """The message of an error without the addresses in it."""
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = text.splitlines()[0]
     text = re.sub(r"[Ee]rror \d+ connecting to \S+\.?\s*", "", text)
     return re.sub(r"\S+:\d+", "…", text).strip() or type(error).__name__
