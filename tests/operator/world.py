@@ -118,9 +118,10 @@ class Town:
     def __init__(self, kind: str = names.SMP_ROUTER, **spec: Any) -> None:
         self.api = MemoryApi()
         self.cache = Cache(read, owner_of, facts)
-        self.surroundings = Surroundings(Defaults("weir:test"))
+        self.surroundings = Surroundings(Defaults("weir:test"), "operators")
         self.observations: dict[Key, Observation] = {}
         self.recorded: list[tuple[str, str]] = []
+        self.warnings: list[str] = []
         self.key = Key(kind, NAMESPACE, "r")
         recorder = Recorder(self.api, names.API_VERSION, names.MANAGER, "test")
         recorder.record = self._record  # type: ignore[method-assign, assignment]

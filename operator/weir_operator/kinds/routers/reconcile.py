@@ -43,6 +43,7 @@ class Surroundings:
     """Facts of the cluster, the same for all its routers."""
 
     defaults: Defaults
+    operator_namespace: str
     apis: frozenset[str] = frozenset()
 
 
@@ -127,6 +128,7 @@ class RouterReconciler:
         service = self._cache.child(key, "Service", router.name)
         return Observed(
             defaults=self._surroundings.defaults,
+            operator_namespace=self._surroundings.operator_namespace,
             apis=self._surroundings.apis,
             public_host=service.facts["public"] if service else None,
             node_port=service.facts["node_ports"].get(self._kind.protocol) if service else None,

@@ -10,7 +10,7 @@ from weir_operator.kinds.routers.children import address_map, foundation, pods
 from weir_operator.kinds.routers.embedded_redis import embedded_redis
 from weir_operator.kinds.routers.model import Observed, Router
 from weir_operator.kinds.routers.network import (
-    OPERATOR_PEER,
+    operator_peer,
     policies,
     public_service,
     published_hosts,
@@ -35,7 +35,7 @@ def desired_state(router: Router, observed: Observed) -> list[Manifest]:
     edges = pods(router, observed, _program(router), config)
     return [
         *foundation(router, COMPONENT, config),
-        *policies(router, COMPONENT, names.SMP_PORT, _http_ingress(router)),
+        *policies(router, observed, COMPONENT, names.SMP_PORT, _http_ingress(router, observed)),
         public_service(router, COMPONENT, PROTOCOL),
         _edges_service(router),
         _http_service(router),
@@ -87,10 +87,10 @@ def _probes() -> dict[str, Any]:
     }
 
 
-def _http_ingress(router: Router) -> dict[str, Any]:
+def _http_ingress(router: Router, observed: Observed) -> dict[str, Any]:
     """Who may reach the page, health and metrics."""
     readers = list(router.spec["networkPolicy"].get("httpFrom") or [{"podSelector": {}}])
-    return {"from": [*readers, OPERATOR_PEER], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
+    return {"from": [*readers, operator_peer(observed)], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
 
 
 def _edges_service(router: Router) -> Manifest:
