@@ -134,6 +134,8 @@ class Town:
 
     def _record(self, _key: Key, _uid: str, reason: str, message: str, *, warning: bool = False) -> None:
         self.recorded.append((reason, message))
+        if warning:
+            self.warnings.append(reason)
 
     @property
     def body(self) -> Manifest:

@@ -34,6 +34,8 @@ _RESYNC_SECONDS = 300.0
 _GIVEN_SECONDS = 30.0
 _MISSING_SECONDS = 5.0
 _REPORTED = frozenset(("Ready", "CertificateValid", "StoreReachable", "DurabilityReady"))
+# A condition with this reason is true, and some clients cannot connect.
+_SHUTS_OUT = "Ed448"
 # Reasons that every new router goes through.
 _EARLY = frozenset(("Pending", "NoEdges", "NoEdgeReady", "StoreUnreachable", "Valid", "Answered", "Proved", "Stopped"))
 
@@ -199,4 +201,5 @@ class RouterReconciler:
             if was.get("status") in (None, "Unknown") and one["reason"] in _EARLY:
                 continue
             text = f"{one['type']} is {one['status']}: {one['message']}"
-            self._record(key, router.uid, one["reason"], text, warning=one["status"] != "True")
+            warning = one["status"] != "True" or one["reason"] == _SHUTS_OUT
+            self._record(key, router.uid, one["reason"], text, warning=warning)
