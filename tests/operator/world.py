@@ -103,8 +103,9 @@ class MemoryApi(Api):
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     result = copy.deepcopy(dict(old))
     for key, value in new.items():
-        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
-            result[key] = _merged(result[key], value)
+        if isinstance(value, Mapping):
+            known = result.get(key)
+            result[key] = _merged(known if isinstance(known, Mapping) else {}, value)
         elif value is None:
             result.pop(key, None)
         else:

@@ -89,7 +89,8 @@ class RouterReconciler:
             router = await self._add_finalizer(key, router)
         observed = self._observed(key, router)
         paused = router.spec["maintenance"]["paused"]
-        keys = await self._keys.keys(key, router, observed)
+        observation = self._observations.get(key, Observation())
+        keys = await self._keys.keys(key, router, observed, observation.accepted)
         for reason, message in keys.events:
             self._record(key, router.uid, reason, message)
         hosts = published_hosts(router, observed)
@@ -100,6 +101,7 @@ class RouterReconciler:
             observed,
             edge_secret=keys.edge,
             edge_annotations=keys.annotations,
+            control_secret=keys.control,
             address=address or router.status.get("address"),
         )
         done = Applied()
@@ -109,9 +111,10 @@ class RouterReconciler:
             done = await self._applier.apply_all(key, router.uid, desired, prune=keys.edge is not None)
             self._record_changes(key, router, done)
         await self._write_status(key, router, observed, keys, done, known, address)
+        pause = _RESYNC_SECONDS
         if "secretName" in router.spec["identity"]:
-            return _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
-        return _RESYNC_SECONDS
+            pause = _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
+        return pause if keys.again is None else min(pause, keys.again)
 
     async def _add_finalizer(self, key: Key, router: Router) -> Router:
         """Before the first child is made."""

@@ -41,10 +41,18 @@ def desired_state(router: Router, observed: Observed) -> list[Manifest]:
         _http_service(router),
         *embedded_redis(router, observed),
         *address_map(router, COMPONENT, observed),
+        *_control_secret(router, observed),
         *edges,
         *(autoscaler(router, observed) if edges else ()),
         *(service_monitor(router, observed) if edges else ()),
     ]
+
+
+def _control_secret(router: Router, observed: Observed) -> list[Manifest]:
+    if observed.control_secret is None:
+        return []
+    secret = child(router, "v1", "Secret", names.control(router.name), "control", type="Opaque")
+    return [{**secret, "data": dict(observed.control_secret)}]
 
 
 def _program(router: Router) -> Program:
@@ -52,6 +60,13 @@ def _program(router: Router) -> Program:
     if "basicAuth" in router.spec:
         given = router.spec["basicAuth"]
         environment.append(secret_variable("WEIR_AUTH_CREATE_PASSWORD", given["name"], given["key"]))
+    if "control" in router.spec:
+        # `weir smp ctl` in the pod reads the same variables, so a command in the pod needs no password typed.
+        name = router.spec["control"].get("secretName") or names.control(router.name)
+        environment += [
+            secret_variable("WEIR_AUTH_CONTROL_PORT_ADMIN_PASSWORD", name, names.CONTROL_ADMIN),
+            secret_variable("WEIR_AUTH_CONTROL_PORT_USER_PASSWORD", name, names.CONTROL_USER, optional=True),
+        ]
     return Program(
         component=COMPONENT,
         command=["weir", "smp", "edge"],
