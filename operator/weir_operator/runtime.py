@@ -50,7 +50,7 @@ class Runtime:
         self._login = login
         self._settings = settings
         self._cache = Cache(read, owner_of, facts)
-        self._surroundings = Surroundings(settings.defaults)
+        self._surroundings = Surroundings(settings.defaults, settings.own_namespace)
         self._recorder = Recorder(api, names.API_VERSION, names.MANAGER, settings.identity)
         self._queue: WorkQueue[Key] = WorkQueue(self._reconcile, workers=settings.workers)
         self._observer = Observer(ROUTER_KINDS, api, self._cache, settings.observe_seconds, self._queue_now)

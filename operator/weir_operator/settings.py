@@ -18,7 +18,7 @@ _IN_CLUSTER_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace
 @dataclass(frozen=True, slots=True)
 class Settings:
     namespaces: tuple[str, ...] = ()  # to watch; none means all
-    own_namespace: str = "default"  # of the Lease
+    own_namespace: str = "default"  # of the Lease, and of the operator's pods in NetworkPolicies
     identity: str = "operator"  # of this replica, in the Lease
     defaults: Defaults = field(default_factory=Defaults)
     http_port: int = 8080
@@ -50,7 +50,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Sett
         p.add_argument(f"--{name}", default=default(name.upper().replace("-", "_"), other), help=text, **more)
 
     option("namespaces", "namespaces to watch (all)", metavar="A,B")
-    option("namespace", "namespace of the Lease (the operator's own)", metavar="NS")
+    option("namespace", "namespace of the Lease and of the operator's pods (the operator's own)", metavar="NS")
     option("pod", "name of this replica (the host's name)", metavar="NAME")
     option("image", "image of the routers' pods (weir:dev)", "weir:dev", metavar="IMAGE")
     option("image-pull-policy", "pull policy of that image", metavar="POLICY")

@@ -48,6 +48,40 @@ def test_what_it_was_told_is_there_again(tmp_path: Path) -> None:
             process.wait()
 
 
+def accepted(port: int, *words: str) -> list[bool]:
+    found = []
+    for word in words:
+        with redis.Redis(port=port, password=word) as client:
+            try:
+                found.append(bool(client.ping()))
+            except redis.AuthenticationError:
+                found.append(False)
+    return found
+
+
+def test_a_changed_password_file_is_followed(tmp_path: Path) -> None:
+    port, file = free_port(), tmp_path / "password"
+    file.write_text("old\n")
+    process = start(
+        "--dir", str(tmp_path / "data"), "--port", str(port), "--listen", "127.0.0.1", "--password-file", str(file)
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with redis.Redis(port=port, password="old", single_connection_client=True) as client:
+            for words in (("old", "new"), ("new", "old"), ("new",)):
+                file.write_text("")  # an editor empties the file first: the server keeps its passwords
+                file.write_text("\n".join(words) + "\n")
+                told = process.stdout.readline()
+                assert told == f"weir redis: the password file has changed; passwords accepted now: {len(words)}\n"
+                assert accepted(port, "old", "new", "other") == ["old" in words, True, False]
+            assert client.ping(), "an open connection stays"
+        assert stop(process) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def refused(*arguments: str) -> str:
     process = start(*arguments)
     output, _ = process.communicate(timeout=30)
@@ -59,6 +93,8 @@ def test_refusals_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "not a directory" in refused("--dir", str(tmp_path / "file" / "data"), "--port", str(free_port())).lower()
     assert "no such file" in refused("--dir", str(tmp_path), "--password-file", str(tmp_path / "none"))
+    (tmp_path / "empty").write_text("\n")
+    assert "has no password" in refused("--dir", str(tmp_path), "--password-file", str(tmp_path / "empty"))
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

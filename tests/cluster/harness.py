@@ -70,6 +70,7 @@ class Kube:
             "PodDisruptionBudget": "policy/v1",
             "HorizontalPodAutoscaler": "autoscaling/v2",
             "NetworkPolicy": "networking.k8s.io/v1",
+            "EndpointSlice": "discovery.k8s.io/v1",
             "SMPRouter": "weir.dev/v1alpha1",
             "NTFRouter": "weir.dev/v1alpha1",
             "SMPService": "weir.dev/v1alpha1",

@@ -104,6 +104,7 @@ def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path:
     state = tmp_path / "queue"
     release.mail("put", state, address, release.edges()[0])
     identity = kube.get("Secret", "weir-identity", release.namespace)["data"]
+    certificate = kube.get("Secret", "weir-edge", release.namespace)["data"]["server.crt"]
 
     # The new chart's values may use what only its own CRDs know.
     release.upgrade({"router": {"spec": {"podAnnotations": {"upgraded": "yes"}}}})
@@ -118,6 +119,9 @@ def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path:
     wait_for("edges of the new template", rolled, 120)
     assert release.address() == address
     assert kube.get("Secret", "weir-identity", release.namespace)["data"] == identity
+    # Its keys are Ed448, the default of that chart. They stay, and the condition says who cannot connect.
+    assert kube.get("Secret", "weir-edge", release.namespace)["data"]["server.crt"] == certificate
+    kube.await_condition("SMPRouter", "weir", release.namespace, "CertificateValid", "True", "Ed448", 20)
     assert release.mail("take", state, address, release.edges()[0]).strip() == "ok"
     assert "ALLS" in release.test()
     release.uninstall()

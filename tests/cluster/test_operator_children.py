@@ -67,6 +67,10 @@ def test_every_child_is_made_owned_and_labelled(
     address = kube.get("ConfigMap", f"{name}-address", namespace)["data"]["address"]
     assert address == body["status"]["address"]
     assert "Created" in [reason for reason, _ in kube.events(namespace, name)]
+    # The operator of these tests says that it lives in the tests' namespace.
+    for of in (name, f"{name}-redis"):
+        peer = kube.get("NetworkPolicy", of, namespace)["spec"]["ingress"][-1]["from"][-1]
+        assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
 
 
 def test_only_the_identity_secret_has_the_cas_key(

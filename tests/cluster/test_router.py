@@ -5,6 +5,8 @@ The tests stand on each other: each takes the router as the one before left it, 
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ from typing import Any
 import kubernetes
 import pytest
 
+from tests.chaos.worker import PairKeys
 from tests.cluster.conftest import router
 from tests.cluster.harness import Cluster, Kube, wait_for
 from tests.cluster.operator_process import OperatorProcess
@@ -151,6 +154,34 @@ def test_edges_are_drained_one_at_a_time(live: Live, traffic: Traffic) -> None:
     traffic.flows()
 
 
+def test_an_edge_leaves_its_service_before_its_clients_are_cut(live: Live, traffic: Traffic) -> None:
+    """First the endpoint goes, then readiness and the open port, and the clients last."""
+    pod = live.edges()[0]
+    name, ip = pod["metadata"]["name"], pod["status"]["podIP"]
+    address = f"smp://{live.status['fingerprint']}@{ip}:5223"
+    watcher = [sys.executable, "-m", "tests.cluster.leaving", address, f"http://{ip}:8000", "60"]
+
+    def is_endpoint() -> bool:
+        slices = live.kube.list("EndpointSlice", live.namespace, f"kubernetes.io/service-name={NAME}")
+        return any(
+            ip in one["addresses"] and one["conditions"]["ready"] for s in slices for one in s["endpoints"] or ()
+        )
+
+    with subprocess.Popen(live.cluster.command(*watcher), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("connected ")
+        assert is_endpoint()
+        live.kube.delete("Pod", name, live.namespace)
+        wait_for("the endpoint to go", lambda: not is_endpoint(), 10, 0.05)
+        gone = time.monotonic()
+        steps = {step: float(moment) for step, moment in (line.split() for line in process.stdout)}
+        assert process.wait(10) == 0
+    assert gone < steps["unready"] < steps["cut"]
+    assert gone < steps["refused"] < steps["cut"]
+    live.settle(2)
+    traffic.flows()
+
+
 def test_children_are_deleted(live: Live, traffic: Traffic) -> None:
     names = {
         "Service": [NAME, f"{NAME}-edges", f"{NAME}-http", f"{NAME}-redis"],
@@ -209,6 +240,82 @@ def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live,
         assert last[0] == "rotated", last
         assert process.wait(10) == 0
     live.settle(2)
+    traffic.flows()
+
+
+def test_the_password_of_redis_is_rotated_without_a_restart(live: Live, traffic: Traffic) -> None:
+    def passwords(secret: str) -> list[str]:
+        data = live.kube.get("Secret", f"{NAME}-{secret}", live.namespace)["data"]
+        return base64.b64decode(data["redis-password"]).decode().split()
+
+    def accepted(password: str) -> bool:
+        ip = live.kube.get("Service", f"{NAME}-redis", live.namespace)["spec"]["clusterIP"]
+        code = f"import redis; print(redis.Redis('{ip}', 6379, password=input()).ping())"
+        told = live.cluster.run(sys.executable, "-c", code, inside=True, stdin=password, check=False)
+        assert "True" in told or "invalid username-password pair" in told, told
+        return "True" in told
+
+    def has(pod: str, password: str) -> bool:
+        line = ("kubectl", "-n", live.namespace, "exec", pod, "--", "cat", "/etc/weir/edge/redis-password")
+        return live.cluster.run(*line) == password
+
+    before = {pod["metadata"]["uid"] for pod in live.edges()}
+    (old,) = passwords("store")
+    request = {"metadata": {"annotations": {"weir.dev/rotate-redis-password": "1"}}}
+    live.kube.merge("SMPRouter", NAME, live.namespace, request)
+    wait_for("the switch to the new password", lambda: passwords("edge") == passwords("store")[:1] != [old], 180, 1)
+    new, kept = passwords("store")
+    assert kept == old
+    assert accepted(old) and accepted(new)
+    traffic.flows()
+    # Redis starts again while some edges may have one password and some the other.
+    live.kube.delete("Pod", f"{NAME}-redis-0", live.namespace, grace_period_seconds=0)
+    live.condition("StoreReachable", "False", seconds=20)
+    live.settle(2)
+    traffic.flows()
+    for pod in live.edges():
+        wait_for("the pod's file", lambda pod=pod: has(pod["metadata"]["name"], new), 180, 2)
+    # The overlap of ten minutes is over.
+    past = {"metadata": {"annotations": {"weir.dev/redis-password-switched": "2026-01-01T00:00:00Z"}}}
+    live.kube.merge("Secret", f"{NAME}-store", live.namespace, past)
+    wait_for("the end of the rotation", lambda: passwords("store") == [new], 30)
+    wait_for("Redis to refuse the old password", lambda: not accepted(old), 180, 2)
+    traffic.flows()
+    live.kube.delete("Pod", f"{NAME}-redis-0", live.namespace, grace_period_seconds=0)
+    live.condition("StoreReachable", "False", seconds=20)
+    live.settle(2)
+    traffic.flows()
+    assert {pod["metadata"]["uid"] for pod in live.edges()} == before, "no edge was replaced"
+    told = [reason for reason, _ in live.kube.events(live.namespace, NAME)]
+    assert {"RedisPasswordAdded", "RedisPasswordSwitched", "RedisPasswordRotated"} <= set(told)
+
+
+def test_queues_are_blocked_and_deleted_from_a_pod(live: Live, traffic: Traffic) -> None:
+    pairs = live.cluster.run(
+        *(sys.executable, "-m", "tests.cluster.traffic", "pairs", live.status["address"], "1"), inside=True
+    )
+    queue = PairKeys.from_json(json.loads(pairs)[0])
+    sender = base64.urlsafe_b64encode(queue.snd_id).decode()
+
+    def ctl(command: str, *more: str) -> str:
+        pod = ("kubectl", "-n", live.namespace, "exec", f"deploy/{NAME}", "--")
+        words = ("weir", "smp", "ctl", "--config", "/etc/weir/config/weir.toml", command, "--", sender, *more)
+        return live.cluster.run(*pod, *words, check=False).strip()
+
+    assert ctl("status").startswith("AUTH")
+    live.patch({"control": {}})
+    live.condition("Progressing", "True", "RollingOut")
+    live.settle(2)
+    assert ctl("status").startswith("status: EntityActive")
+    assert ctl("block", "reason=spam") == "ok, queue blocked: EntityBlocked (reason=spam)"
+    assert ctl("status").startswith("status: EntityBlocked (reason=spam)")
+    assert ctl("delete") == "ok, 0 messages deleted"
+    assert ctl("status").startswith("error: AUTH")
+    # Without the field the passwords are gone, and the Secret too.
+    live.patch({"control": None})
+    live.condition("Progressing", "True", "RollingOut")
+    live.settle(2)
+    live.kube.gone("Secret", f"{NAME}-control", live.namespace, 10)
     traffic.flows()
 
 

@@ -91,3 +91,20 @@ def test_settings_are_found_by_name() -> None:
     found = SCHEMA.find("range", "high")
     assert found is not None and found.default == 9
     assert SCHEMA.find("range", "data") is None
+
+
+@dataclass(frozen=True)
+class Secret:
+    word: str | None = setting(kinds.TEXT, None, "the word")
+    word_file: Path | None = setting(kinds.PATH, None, "file with the word, which the program reads itself")
+
+
+@dataclass(frozen=True)
+class SecretConfig:
+    secret: Secret = field(default_factory=Secret)
+
+
+def test_a_file_that_is_a_setting_of_its_own_is_left_to_the_program(tmp_path: Path) -> None:
+    schema = Schema(SecretConfig, "DEMO", IniNames({}, lambda raw: None), lambda *_: [], lambda config, _: config)
+    file = tmp_path / "none"
+    assert schema.load(None, {"DEMO_SECRET_WORD_FILE": str(file)}).secret == Secret(None, file)

@@ -103,8 +103,9 @@ class MemoryApi(Api):
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     result = copy.deepcopy(dict(old))
     for key, value in new.items():
-        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
-            result[key] = _merged(result[key], value)
+        if isinstance(value, Mapping):
+            known = result.get(key)
+            result[key] = _merged(known if isinstance(known, Mapping) else {}, value)
         elif value is None:
             result.pop(key, None)
         else:
@@ -118,9 +119,10 @@ class Town:
     def __init__(self, kind: str = names.SMP_ROUTER, **spec: Any) -> None:
         self.api = MemoryApi()
         self.cache = Cache(read, owner_of, facts)
-        self.surroundings = Surroundings(Defaults("weir:test"))
+        self.surroundings = Surroundings(Defaults("weir:test"), "operators")
         self.observations: dict[Key, Observation] = {}
         self.recorded: list[tuple[str, str]] = []
+        self.warnings: list[str] = []
         self.key = Key(kind, NAMESPACE, "r")
         recorder = Recorder(self.api, names.API_VERSION, names.MANAGER, "test")
         recorder.record = self._record  # type: ignore[method-assign, assignment]
@@ -133,6 +135,8 @@ class Town:
 
     def _record(self, _key: Key, _uid: str, reason: str, message: str, *, warning: bool = False) -> None:
         self.recorded.append((reason, message))
+        if warning:
+            self.warnings.append(reason)
 
     @property
     def body(self) -> Manifest:

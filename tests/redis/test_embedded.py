@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from tests.support.ports import free_port
-from weir.redis.embedded import binary, start_embedded
+from weir.redis.embedded import Embedded, binary, start_embedded
 from weir.redis.errors import StoreError
 
 
@@ -81,3 +81,33 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     while Path(f"/proc/{pid}/status").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text():
         assert time.monotonic() < limit
         time.sleep(0.05)
+
+
+def accepts(server: Embedded, password: str) -> bool:
+    port = int(server.url.rpartition(":")[2])
+    with redis.Redis(port=port, password=password) as client:
+        try:
+            return bool(client.ping())
+        except redis.AuthenticationError:
+            return False
+
+
+def test_several_passwords_and_others_later(tmp_path: Path) -> None:
+    one, two, three = 'a "b" \\c', "two", "three"
+    server = start_embedded(tmp_path, port=0, password=one, other_passwords=(two,))
+    try:
+        assert [accepts(server, word) for word in (one, two, three)] == [True, True, False]
+        with redis.Redis(
+            port=int(server.url.rpartition(":")[2]), password=one, single_connection_client=True
+        ) as client:
+            client.set("key", "value")
+            for words in ((two, one), (three,), (one, two)):
+                assert server.accept_passwords(words)
+                assert [accepts(server, word) for word in (one, two, three)] == [
+                    word in words for word in (one, two, three)
+                ]
+            assert client.get("key") == b"value", "an open connection stays"
+        server.stop()
+        assert not server.accept_passwords((one,))
+    finally:
+        server.stop()

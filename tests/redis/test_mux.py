@@ -4,13 +4,15 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tests.redis.proxy import Proxy
 from tests.router.store.harness import NOW, TODAY, TestEdge, awaited, open_edge
-from tests.support.redis import RedisServer, client_of, discard, start_server
+from tests.support.redis import RedisServer, client_of, discard, start_server, until
 from weir.redis.connection import ReplyError
 from weir.redis.embedded import Embedded
 from weir.redis.errors import UNAVAILABLE, StoreError, Unavailable
@@ -295,6 +297,57 @@ async def test_passwords() -> None:
             assert "refuses" in str(caught.value)
             assert "wrong" not in str(caught.value).replace("wrong username or password", "")
     finally:
+        discard(node)
+
+
+async def test_a_password_is_rotated_while_an_edge_runs(tmp_path: Path) -> None:
+    """Add the new password, give it to the edge, remove the old one: every connection is accepted all the while."""
+    file = tmp_path / "password"
+    node = start_server(port=0, password="old")
+    bare = node.url.split("@")[-1]
+    file.write_text("old\n")
+    edge = await open_edge(f"redis://{bare}", password_file=file)
+    try:
+        rec = await edge.new(owner=Owner(1, 1))
+        for accepted, used in (
+            (("old", "new"), "old"),
+            (("old", "new"), "new"),
+            (("new", "old"), "new"),
+            (("new",), "new"),
+        ):
+            assert node.accept_passwords(accepted)
+            file.write_text(used)
+            generation = mux_of(edge).generation
+            mux_of(edge).drop()
+            assert await edge.send(rec) == SendResult(Status.OK, Owner(1, 1))
+            assert mux_of(edge).generation > generation, "the edge has connected again"
+            assert await edge.ack(rec, 1, 1) == AckResult(Status.OK, 0)
+        second = await open_edge(f"redis://{bare}", password_file=file)
+        await second.close()
+    finally:
+        await edge.close()
+        discard(node)
+
+
+async def test_an_edge_waits_for_a_password_that_comes_late(tmp_path: Path) -> None:
+    """Redis has dropped the old password already: the edge reconnects as soon as its file has the new one."""
+    file = tmp_path / "password"
+    node = start_server(port=0, password="old")
+    bare = node.url.split("@")[-1]
+    file.write_text("old")
+    edge = await open_edge(f"redis://{bare}", password_file=file)
+    try:
+        rec = await edge.new(owner=Owner(1, 1))
+        assert node.accept_passwords(("new",))
+        mux_of(edge).drop()
+        sending = asyncio.ensure_future(edge.send(rec))
+        with redis.Redis.from_url(f"redis://:new@{bare}") as client:
+            await asyncio.to_thread(until, lambda: int(client.info("stats")["acl_access_denied_auth"]) > 1)
+        assert not sending.done()
+        file.write_text("new")
+        assert await sending == SendResult(Status.OK, Owner(1, 1))
+    finally:
+        await edge.close()
         discard(node)
 
 

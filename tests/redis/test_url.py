@@ -1,5 +1,8 @@
 """Redis URLs."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from weir.redis.errors import StoreError
@@ -75,3 +78,15 @@ def test_tls() -> None:
     unchecked = parse("rediss://h?verify=no").ssl_context()
     assert unchecked is not None
     assert not unchecked.check_hostname
+
+
+def test_a_password_file_is_read_for_each_connection(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    url = replace(parse("redis://:word@h"), password_file=file)
+    assert parse("redis://:word@h").current_password() == "word"
+    for text, password in (("one\n", "one"), ("two", "two"), ("three\ntwo\n", "three")):
+        file.write_text(text)
+        assert url.current_password() == password
+    file.unlink()
+    with pytest.raises(OSError):
+        url.current_password()

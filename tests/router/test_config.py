@@ -264,3 +264,12 @@ def test_every_setting_is_used_somewhere() -> None:
     for name, setting in SCHEMA.settings():
         if setting.name not in published:
             assert re.search(rf"\.{setting.name}\b", code), f"[{name}] {setting.name}"
+
+
+def test_the_password_of_redis_is_read_by_its_connections(tmp_path: Path) -> None:
+    """WEIR_REDIS_PASSWORD_FILE names the file, which need not be there yet."""
+    path = write(tmp_path, '[redis]\npassword_file = "word"\n')
+    assert load(path, {}).redis.password_file == tmp_path / "word"
+    redis = load(path, {"WEIR_REDIS_PASSWORD_FILE": "/etc/word"}).redis
+    assert (redis.password, redis.password_file) == (None, Path("/etc/word"))
+    assert load(None, {}).redis.password_file is None

@@ -26,6 +26,9 @@ SERVICE: Final = f"{GROUP}/service"
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
 # kubectl annotate smpr NAME weir.dev/renew-certificate=<anything new> renews the online certificate at once.
 RENEW: Final = f"{GROUP}/renew-certificate"
+# kubectl annotate smpr NAME weir.dev/rotate-redis-password=<anything new> gives the embedded Redis a new password.
+ROTATE_PASSWORD: Final = f"{GROUP}/rotate-redis-password"
+PASSWORD_SWITCHED: Final = f"{GROUP}/redis-password-switched"
 # The value of this annotation is the fingerprint that may be given up. No other way gives a router a new address.
 REPLACE_ADDRESS: Final = f"{GROUP}/replace-address"
 
@@ -52,6 +55,8 @@ TLS_CERT: Final = "tls.crt"
 TLS_KEY: Final = "tls.key"
 PLACEMENT_KEY: Final = "placement.key"
 REDIS_PASSWORD: Final = "redis-password"
+CONTROL_ADMIN: Final = "admin-password"
+CONTROL_USER: Final = "user-password"
 ADDRESS: Final = "address"
 
 
@@ -69,6 +74,10 @@ def identity(name: str) -> str:
 
 def store(name: str) -> str:
     return f"{name}-store"
+
+
+def control(name: str) -> str:
+    return f"{name}-control"
 
 
 def edge(name: str) -> str:

@@ -6,16 +6,22 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.cli.arguments import parser, port, read_secret
 from weir.cli.errors import Fail, os_error
+
+if TYPE_CHECKING:
+    from weir.redis.embedded import Embedded
 
 
 def main(argv: Sequence[str]) -> int:
     p = parser(
         "weir redis",
         "Runs the Valkey server that comes with Weir, with an append-only file and without snapshots, because the\n"
-        "protocol forbids a history of messages. All data is in --dir. SIGTERM or Ctrl-C stops the server cleanly.",
+        "protocol forbids a history of messages. All data is in --dir. SIGTERM or Ctrl-C stops the server cleanly.\n"
+        "The server accepts each line of the password file, and follows changes of the file within seconds. Open\n"
+        "connections stay. To rotate a password, add a line, change the clients, and remove the old line.",
         """
 weir redis --dir /var/lib/weir/redis --port 6379 --listen 127.0.0.1
 weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --durability fsync
@@ -24,7 +30,9 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
     p.add_argument("--dir", type=Path, required=True, metavar="DIR", help="directory of the data")
     p.add_argument("--port", type=port, default=6379, metavar="P", help="port to listen on (6379)")
     p.add_argument("--listen", default="0.0.0.0", metavar="ADDR", help="address to listen on (all)")
-    p.add_argument("--password-file", type=Path, metavar="FILE", help="file with the password for clients (none)")
+    p.add_argument(
+        "--password-file", type=Path, metavar="FILE", help="file with the passwords for clients, one a line (none)"
+    )
     p.add_argument(
         "--durability",
         choices=("everysec", "fsync"),
@@ -35,6 +43,7 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
     from weir.redis.embedded import start_embedded
     from weir.redis.errors import StoreError
 
+    passwords = _passwords(options.password_file) if options.password_file else ()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -43,7 +52,8 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
             options.dir,
             port=options.port,
             listen=options.listen,
-            password=read_secret(options.password_file) if options.password_file else None,
+            password=passwords[0] if passwords else None,
+            other_passwords=passwords[1:],
             appendfsync="always" if options.durability == "fsync" else "everysec",
             options={"protected-mode": "no"},
         )
@@ -55,5 +65,26 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
     while not stop.wait(1.0):
         if not server.running:
             raise Fail(f"the server has ended unexpectedly; its log is {server.log}")
+        if passwords:
+            passwords = _follow(options.password_file, server, passwords)
     server.stop()
     return 0
+
+
+def _passwords(path: Path) -> tuple[str, ...]:
+    found = tuple(filter(None, (line.strip() for line in read_secret(path).splitlines())))
+    if not found:
+        raise Fail(f"{path}: the file has no password")
+    return found
+
+
+def _follow(path: Path, server: Embedded, accepted: tuple[str, ...]) -> tuple[str, ...]:
+    """Make the server accept the passwords that the file has now. Return those that the server accepts."""
+    try:
+        found = _passwords(path)
+    except Fail:
+        return accepted  # whoever writes the file may have emptied it first
+    if found == accepted or not server.accept_passwords(found):
+        return accepted
+    print(f"weir redis: the password file has changed; passwords accepted now: {len(found)}", flush=True)
+    return found

@@ -112,6 +112,7 @@ def _store_config(config: RouterConfig) -> Any:
     return StoreConfig(
         url=redis.url,
         password=redis.password,
+        password_file=redis.password_file,
         placement_key=key,
         deadline=redis.command_timeout,
         connect_timeout=redis.connect_timeout,

@@ -2,7 +2,8 @@
 
 A `Schema` wraps a dataclass whose fields are sections; each section is a dataclass whose fields are settings. A setting
 `key` of a section is `[section] key` in TOML and `PREFIX_SECTION_KEY` in the environment. The environment wins over the
-file, and the file wins over the defaults. `PREFIX_SECTION_KEY_FILE` names a file that holds the value (for secrets).
+file, and the file wins over the defaults. `PREFIX_SECTION_KEY_FILE` names a file that holds the value (for secrets),
+unless `key_file` is a setting of its own: then the program itself reads the file.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class Schema(Generic[C]):
             name = self.environment_name(section, item.name)
             if name in environ:
                 raws.append(Raw(section, item.name, environ[name], "environment", 0, shown_key=name))
-            elif name + "_FILE" in environ:
+            elif name + "_FILE" in environ and self.find(section, item.name + "_file") is None:
                 try:
                     text = Path(environ[name + "_FILE"]).read_text("utf-8").strip()
                     raws.append(Raw(section, item.name, text, "environment", 0, shown_key=name))

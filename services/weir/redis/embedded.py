@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -45,11 +45,21 @@ def free_port() -> int:
 class Embedded:
     """A running server. It ends when the process that started it ends, and a Ctrl-C does not stop it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", directory: Path, url: str, log: Path) -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        directory: Path,
+        url: str,
+        log: Path,
+        address: "tuple[str, int] | str",
+        password: str | None,
+    ) -> None:
         self._process = process
         self.directory = directory
         self.url = url
         self.log = log
+        self._address = address
+        self._password = password
 
     @property
     def pid(self) -> int:
@@ -58,6 +68,16 @@ class Embedded:
     @property
     def running(self) -> bool:
         return self._process.poll() is None
+
+    def accept_passwords(self, passwords: Sequence[str]) -> bool:
+        """Accept these passwords and no others. Open connections stay open. Return whether the server answered OK."""
+        rules = " ".join(_quoted(f">{password}") for password in passwords)
+        change = f"ACL SETUSER default resetpass {rules}"
+        answer = _ask(self._address, f"{_login(self._password)}{change}\r\nINFO server\r\n")
+        if b"+OK\r\n$" not in answer:  # the answer to the change, before that of INFO
+            return False
+        self._password = passwords[0]
+        return True
 
     def stop(self) -> None:
         """Shut the server down. It writes all data to disk first."""
@@ -81,12 +101,14 @@ def start_embedded(
     listen: str = "127.0.0.1",
     unix_socket: Path | None = None,
     password: str | None = None,
+    other_passwords: Sequence[str] = (),
     appendfsync: str = "everysec",
     server: Path | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Embedded:
     """Start a server on the data in `directory` and wait until it answers. Raises StoreError with one line.
 
+    The server accepts `password` and `other_passwords`; this module connects with `password`.
     Port 0 means any free port. Without a port and a socket, the server listens on `directory`/redis.sock.
     Call it from the main thread: the server ends when the thread that started it ends.
     """
@@ -113,23 +135,26 @@ def start_embedded(
     }
     if unix_socket is not None:
         settings |= {"unixsocket": str(unix_socket), "unixsocketperm": "700"}
-    if password:
-        settings["requirepass"] = password
     settings |= options or {}
+    lines = [f"{name} {_quoted(value)}" for name, value in settings.items()]
+    if password:
+        rules = " ".join(_quoted(f">{one}") for one in (password, *other_passwords))
+        lines.append(f"user default on ~* &* +@all {rules}")
     log = directory / "redis.log"
     try:
-        process = _spawn(server or binary(), directory, settings, log)
+        process = _spawn(server or binary(), directory, lines, log)
     except OSError as error:
         raise StoreError(f"the embedded Redis cannot start: {error.strerror}") from error
     secret = f":{quote(password, safe='')}@" if password else ""
     host = "127.0.0.1" if listen in ("0.0.0.0", "*") else listen
     url = f"redis://{secret}{host}:{port}" if port else f"unix://{secret}{quote(str(unix_socket))}"
-    embedded = Embedded(process, directory, url, log)
-    _wait(embedded, (host, port) if port else str(unix_socket), password)
+    address = (host, port) if port else str(unix_socket)
+    embedded = Embedded(process, directory, url, log, address, password or None)
+    _wait(embedded, address, password)
     return embedded
 
 
-def _spawn(server: Path, directory: Path, settings: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+def _spawn(server: Path, directory: Path, settings: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
     """The server reads its settings from standard input, so that no password appears in the list of processes."""
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -142,7 +167,7 @@ def _spawn(server: Path, directory: Path, settings: Mapping[str, str], log: Path
             preexec_fn=_end_with_parent,
         )
     assert process.stdin is not None
-    process.stdin.write("".join(f"{name} {_quoted(value)}\n" for name, value in settings.items()).encode())
+    process.stdin.write("".join(f"{line}\n" for line in settings).encode())
     process.stdin.close()
     return process
 
@@ -160,15 +185,18 @@ def _quoted(value: str) -> str:
 
 def _wait(embedded: Embedded, address: "tuple[str, int] | str", password: str | None) -> None:
     """Wait until this process answers and has loaded its data. Another server on the same port does not count."""
-    hello = f"AUTH {_quoted(password)}\r\n" if password else ""
     ours = b"process_id:%d\r\n" % embedded.pid
     limit = time.monotonic() + _START_LIMIT
-    while ours not in _ask(address, f"{hello}PING\r\nINFO server\r\n"):
+    while ours not in _ask(address, f"{_login(password)}PING\r\nINFO server\r\n"):
         if not embedded.running or time.monotonic() > limit:
             embedded.kill()
             lines = embedded.log.read_text(errors="replace").strip().splitlines()
             raise StoreError(f"the embedded Redis cannot start: {_reason(lines)}")
         time.sleep(0.01)
+
+
+def _login(password: str | None) -> str:
+    return f"AUTH {_quoted(password)}\r\n" if password else ""
 
 
 def _reason(lines: list[str]) -> str:

@@ -11,6 +11,7 @@ import hiredis
 from weir.redis.connection import ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import StoreError
+from weir.redis.lookup import look_up
 from weir.redis.mux import Mux
 from weir.redis.partitions import TAGS
 from weir.redis.resp import command
@@ -61,6 +62,7 @@ class Topology:
 
     async def info(self, node: Node) -> dict[str, str]:
         """INFO server. This does not use redis-py, which takes longer to import than all the rest of `probe`."""
+        await look_up(node, _DIAL_LIMIT)
         async with asyncio.timeout(_DIAL_LIMIT):
             if node.path:
                 reader, writer = await asyncio.open_unix_connection(node.path)
@@ -106,6 +108,7 @@ class Topology:
     @contextlib.asynccontextmanager
     async def admin(self, node: Node) -> "AsyncIterator[aioredis.Redis]":
         """A redis-py client, for topology and administration."""
+        await look_up(node, _DIAL_LIMIT)
         async with self._client(node) as client:
             try:
                 yield client
@@ -117,7 +120,7 @@ class Topology:
 
         common: dict[str, Any] = {
             "username": self.url.username,
-            "password": self.url.password,
+            "password": self.url.current_password(),
             "db": self.url.db,
             "socket_timeout": _DIAL_LIMIT,
             "socket_connect_timeout": _DIAL_LIMIT,
@@ -134,14 +137,16 @@ class Topology:
         return aioredis.Redis(host=node.host, port=node.port, **common)
 
     def login(self) -> bytes:
-        if self.url.password is None:
+        password = self.url.current_password()
+        if password is None:
             return b""
         user = [self.url.username.encode()] if self.url.username else []
-        return command(b"AUTH", *user, self.url.password.encode())
+        return command(b"AUTH", *user, password.encode())
 
     def greeting(self) -> list[bytes]:
         """The commands that a new connection starts with."""
-        words = [self.login()] if self.url.password is not None else []
+        login = self.login()
+        words = [login] if login else []
         if self.url.db:
             words.append(command(b"SELECT", self.url.db))
         words.append(command(b"CLIENT", b"SETNAME", b"weir"))
@@ -149,6 +154,7 @@ class Topology:
 
     async def dial(self, node: Node, protocol: asyncio.Protocol) -> None:
         loop = asyncio.get_running_loop()
+        await look_up(node, _DIAL_LIMIT)
         async with asyncio.timeout(_DIAL_LIMIT):
             if node.path:
                 await loop.create_unix_connection(lambda: protocol, node.path)
@@ -168,12 +174,14 @@ class OneMaster(Topology):
         from redis.asyncio.sentinel import Sentinel
         from redis.exceptions import RedisError
 
+        found = await asyncio.gather(*(look_up(node, _DIAL_LIMIT) for node in self.url.nodes), return_exceptions=True)
         sentinel = Sentinel(  # type: ignore[no-untyped-call]
-            [(node.host, node.port) for node in self.url.nodes],
+            [(node.host, node.port) for node, failure in zip(self.url.nodes, found, strict=True) if failure is None],
             sentinel_kwargs={
                 "username": self.url.sentinel_username,
                 "password": self.url.sentinel_password,
                 "socket_timeout": _DIAL_LIMIT,
+                "socket_connect_timeout": _DIAL_LIMIT,
                 "ssl": self.url.tls,
             },
         )

@@ -2,6 +2,7 @@
 
 import ssl
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -36,6 +37,17 @@ class RedisUrl:
     master: str = ""  # Sentinel's name for the master
     sentinel_username: str | None = None
     sentinel_password: str | None = field(default=None, repr=False)
+    password_file: Path | None = None
+
+    def current_password(self) -> str | None:
+        """The password to connect with now. Raises OSError.
+
+        The first line of the file, if there is one. The file is read for each connection, because a password may be
+        rotated while its clients run.
+        """
+        if self.password_file is None:
+            return self.password
+        return self.password_file.read_text("utf-8", errors="replace").partition("\n")[0].strip()
 
     def ssl_context(self) -> ssl.SSLContext | None:
         if not self.tls:

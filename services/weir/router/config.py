@@ -46,6 +46,9 @@ class Redis:
         "redis://, rediss://, unix://, redis+sentinel://h1,h2/NAME or redis+cluster://h1,h2",
     )
     password: str | None = setting(kinds.TEXT, None, "password, if it is not in the URL")
+    password_file: Path | None = setting(
+        kinds.PATH, None, "file with the password; read for each connection, so that the password can be rotated"
+    )
     placement_key: Path = setting(kinds.PATH, _PLACEMENT_KEY, "file with the deployment's 32-byte placement key")
     durability: str = setting(
         kinds.choice("everysec", "fsync", "replicated"), "everysec", "what OK promises: see docs/scale.md"
@@ -178,10 +181,12 @@ def _check(config: RouterConfig, places: Places) -> list[Problem]:
 
 def _resolve(config: RouterConfig, base: Path) -> RouterConfig:
     """Make relative paths relative to the directory of the configuration file."""
+    redis = config.redis
+    password_file = base / redis.password_file if redis.password_file is not None else None
     return replace(
         config,
         transport=replace(config.transport, identity=base / config.transport.identity),
-        redis=replace(config.redis, placement_key=base / config.redis.placement_key),
+        redis=replace(redis, placement_key=base / redis.placement_key, password_file=password_file),
     )
 
 

@@ -190,6 +190,7 @@ def _store_config(config: RouterConfig) -> StoreConfig:
     return StoreConfig(
         url=redis.url,
         password=redis.password,
+        password_file=redis.password_file,
         placement_key=read_placement_key(redis.placement_key),
         durability=Mode(redis.durability),
         replicas=redis.replicas,

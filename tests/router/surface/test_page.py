@@ -1,5 +1,6 @@
 """HTTP beside SMP: health, readiness, metrics, the page and its numbers."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -46,6 +47,28 @@ async def test_health_and_readiness(fleet: Fleet, web: aiohttp.ClientSession) ->
     await fleet[0].resume()
     fleet[0].draining = True
     assert await get(web, "/readyz") == (503, "draining\n")
+
+
+async def test_readiness_ends_before_the_edge_stops_to_accept_and_before_it_cuts_clients(
+    fleet: Fleet, web: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An orchestrator that probes sees the edge leave before any client does."""
+    edge, client = fleet[0], await fleet.client(0)
+    listener = edge._listener
+    assert listener is not None
+    stop_accepting, seen = listener.stop_accepting, []
+
+    async def look_first() -> None:
+        seen.append((await get(web, "/readyz"), client.smp.closed.is_set()))
+        await stop_accepting()
+        seen.append((await get(web, "/readyz"), client.smp.closed.is_set()))
+
+    monkeypatch.setattr(listener, "stop_accepting", look_first)
+    draining = asyncio.create_task(edge.drain())
+    await client.smp.closed.wait()
+    assert await get(web, "/readyz") == (503, "draining\n")
+    await draining
+    assert seen == 2 * [((503, "draining\n"), False)]
 
 
 async def test_readiness_is_tied_to_the_lease(fleet: Fleet, web: aiohttp.ClientSession) -> None:

@@ -21,7 +21,7 @@ def desired_state(router: Router, observed: Observed) -> list[Manifest]:
     config = config_file(router, published_hosts(router, observed), published_port(router, observed, PROTOCOL))
     return [
         *foundation(router, COMPONENT, config),
-        *policies(router, COMPONENT, names.NTF_TARGET_PORT),
+        *policies(router, observed, COMPONENT, names.NTF_TARGET_PORT),
         public_service(router, COMPONENT, PROTOCOL),
         *embedded_redis(router, observed),
         *address_map(router, COMPONENT, observed),

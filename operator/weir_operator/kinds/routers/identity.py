@@ -34,6 +34,7 @@ class Online:
     leaf: str  # fingerprint of the certificate itself
     not_after: datetime
     valid: bool  # the chain fits together and the key belongs to it
+    ed448: tuple[bool, bool] = (False, False)  # whether its key is an Ed448 key, and whether the CA's is
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,13 @@ def _read_online(certificate_text: str, key_text: str, ca_text: str) -> Online |
     matches = certificates.certificate_key(leaf) == (pair.type, pair.public) and chain[1] == issuer
     # An expired certificate counts as valid here. It is renewed because of its date.
     fits = matches and error in (None, certificates.ChainError.EXPIRED)
-    return Online(fingerprint_text(issuer), fingerprint_text(leaf), end, fits)
+    ed448 = (_is_ed448(leaf), _is_ed448(issuer))
+    return Online(fingerprint_text(issuer), fingerprint_text(leaf), end, fits, ed448)
+
+
+def _is_ed448(certificate: bytes) -> bool:
+    key = certificates.certificate_key(certificate)
+    return key is not None and key[0] == "ed448"
 
 
 def decide(wanted: Wanted, identity: IdentitySecret | Problem | None, online: Online | None, now: datetime) -> Decision:

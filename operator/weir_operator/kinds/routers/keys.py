@@ -3,7 +3,8 @@
 NAME-identity holds the CA behind the address, NAME-store the placement key and the password of Redis. Both are made
 once and kept, because losing either loses the address or the queues. They have no owner, so they outlive the router
 unless its spec says otherwise. NAME-edge is what the pods get: the online certificate and the store's keys, without the
-CA's key. It is an ordinary child, and its content is decided here.
+CA's key. NAME-control has the passwords of the control port, if the spec wants the operator to make them. These two are
+ordinary children, and their content is decided here.
 """
 
 from __future__ import annotations
@@ -22,25 +23,30 @@ from weir_operator.kinds.routers import identity
 from weir_operator.kinds.routers.identity import Online
 from weir_operator.kinds.routers.model import Observed, Router, RouterKind, embedded_settings
 from weir_operator.kinds.routers.network import published_hosts
+from weir_operator.kinds.routers.redis_password import PasswordRotation, new_password
 from weir_operator.kinds.secrets import KEY_TYPES, Data, decode, encode
 from weir_operator.kube.api import Api, ApiError
 from weir_operator.kube.cache import Cache
 from weir_operator.kube.conditions import Problem
 from weir_operator.kube.objects import Key, Manifest
 
+_CONTROL_PASSWORDS = (names.CONTROL_ADMIN, names.CONTROL_USER)
 _GIVEN_SECONDS = 4.0  # a Secret named in the spec is not watched, because it carries no label of ours
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The result of one round. `edge` is the data for the Secret NAME-edge, None if it cannot be made."""
+    """The result of one round. `edge` is the data for the Secret NAME-edge, None if it cannot be made. `control` is the
+    data for NAME-control, None if the operator does not make it."""
 
     edge: Data | None
+    control: Data | None
     annotations: Mapping[str, str]
     online: Online | None
     placement_check: str | None
     problem: Problem | None
     events: tuple[tuple[str, str], ...] = ()  # reason, message
+    again: float | None = None  # seconds until there is more to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +64,23 @@ class KeyMaker:
         self._api = api
         self._cache = cache
         self._given: dict[Key, _Given] = {}
+        self._rotation = PasswordRotation(api, cache)
 
     def forget(self, key: Key) -> None:
         self._given.pop(key, None)
 
-    async def keys(self, key: Key, router: Router, observed: Observed) -> Keys:
+    async def keys(self, key: Key, router: Router, observed: Observed, accepted: str | None) -> Keys:
         """Read the Secrets, make what is missing and may be made, and report what is wrong. While the router is paused,
-        nothing is made."""
+        nothing is made. `accepted` is a new password that the embedded Redis accepts."""
         paused: bool = router.spec["maintenance"]["paused"]
         edge = self._cache.child(key, "Secret", names.edge(router.name))
         current: Data = edge.facts["data"] if edge else {}
         notes: Mapping[str, str] = edge.facts["annotations"] if edge else {}
+        control = self._control(key, router)
         store = await self._store(key, router, current)
         if isinstance(store, Problem):
             kept = dict(current) if identity.read_online(current) else None
-            return Keys(kept, _renewed(notes), identity.read_online(current), None, store)
+            return Keys(kept, control, _renewed(notes), identity.read_online(current), None, store)
         events: list[tuple[str, str]] = []
         fresh_identity: Data | None = None
         online = identity.read_online(current)
@@ -112,11 +120,25 @@ class KeyMaker:
                 case identity.Keep():
                     break
         online = identity.read_online(certificate)
+        again: float | None = None
         if embedded_settings(router) is None:
             store = {key: value for key, value in store.items() if key == names.PLACEMENT_KEY}
+        elif (rotation := await self._rotation.advance(key, router, current, accepted)) is not None:
+            store = {**store, names.REDIS_PASSWORD: encode(rotation.for_edges.encode())}
+            events += rotation.events
+            again = rotation.again
         data = {**certificate, **store} if online is not None else None
         marks = {names.RENEW: renewed} if renewed else {}
-        return Keys(data, marks, online, placement_check(store), problem, tuple(events))
+        return Keys(data, control, marks, online, placement_check(store), problem, tuple(events), again)
+
+    def _control(self, key: Key, router: Router) -> Data | None:
+        """The passwords of the control port: those that NAME-control has, or new ones."""
+        wanted = router.spec.get("control")
+        if wanted is None or "secretName" in wanted:
+            return None
+        seen = self._cache.child(key, "Secret", names.control(router.name))
+        found: Data = seen.facts["data"] if seen else {}
+        return {part: found.get(part) or encode(new_password().encode()) for part in _CONTROL_PASSWORDS}
 
     # --- the store's keys ---
 
@@ -157,10 +179,13 @@ class KeyMaker:
             )
         data = {
             names.PLACEMENT_KEY: encode(secrets.token_hex(32).encode()),
-            names.REDIS_PASSWORD: encode(secrets.token_urlsafe(24).encode()),
+            names.REDIS_PASSWORD: encode(new_password().encode()),
             **copy,
         }
-        return await self._create(key, router, name, data)
+        # A new password needs no rotation, even when the router asks for one already.
+        request = router.annotations.get(names.ROTATE_PASSWORD)
+        notes = {names.ROTATE_PASSWORD: request} if request and not copy else None
+        return await self._create(key, router, name, data, notes)
 
     # --- the identity ---
 
@@ -230,10 +255,13 @@ class KeyMaker:
 
     # --- creating and adopting Secrets ---
 
-    async def _create(self, key: Key, router: Router, name: str, data: Mapping[str, str]) -> Data | Problem:
+    async def _create(
+        self, key: Key, router: Router, name: str, data: Mapping[str, str], notes: Mapping[str, str] | None = None
+    ) -> Data | Problem:
         """Create a Secret that outlives the router. An existing Secret is adopted, and never overwritten."""
+        part = self._kind.component
         manifest = child(
-            router, "v1", "Secret", name, self._kind.component, owned=False, type="Opaque", data=dict(data)
+            router, "v1", "Secret", name, part, owned=False, annotations=notes, type="Opaque", data=dict(data)
         )
         try:
             made = await self._api.create(manifest)

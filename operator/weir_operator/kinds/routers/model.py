@@ -41,9 +41,11 @@ class Observed:
     """The observations that desired_state may use beside the spec."""
 
     defaults: Defaults = field(default_factory=Defaults)
+    operator_namespace: str = "default"
     apis: frozenset[str] = frozenset()
     edge_secret: Mapping[str, str] | None = None  # data of NAME-edge; None: there is none and none can be made
     edge_annotations: Mapping[str, str] | None = None
+    control_secret: Mapping[str, str] | None = None  # data of NAME-control; None: the operator makes none
     address: str | None = None
     public_host: str | None = None  # of the load balancer
     node_port: int | None = None  # that the cluster chose

@@ -9,11 +9,16 @@ from weir_operator.kinds.metadata import child, selector
 from weir_operator.kinds.routers.model import Observed, Router, embedded_settings
 from weir_operator.kube.objects import Manifest
 
-# NetworkPolicies let the operator in: it probes Redis and reads the pods' numbers.
-OPERATOR_PEER = {
-    "namespaceSelector": {},
-    "podSelector": {"matchLabels": {"app.kubernetes.io/component": "operator"}},
-}
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"  # Kubernetes itself gives every namespace this label
+
+
+def operator_peer(observed: Observed) -> dict[str, Any]:
+    """The operator, which probes Redis and reads the pods' numbers. The peer names the operator's namespace, because
+    anybody may give a pod of their own namespace the operator's label."""
+    return {
+        "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: observed.operator_namespace}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "operator"}},
+    }
 
 
 def public_service(router: Router, component: str, protocol: str) -> Manifest:
@@ -43,7 +48,9 @@ def public_service(router: Router, component: str, protocol: str) -> Manifest:
     )
 
 
-def policies(router: Router, component: str, port: int, *more_ingress: dict[str, Any]) -> list[Manifest]:
+def policies(
+    router: Router, observed: Observed, component: str, port: int, *more_ingress: dict[str, Any]
+) -> list[Manifest]:
     """NetworkPolicies for the pods, whose public port is `port`, and for the embedded Redis."""
     if not router.spec["networkPolicy"]["enabled"]:
         return []
@@ -55,7 +62,13 @@ def policies(router: Router, component: str, port: int, *more_ingress: dict[str,
         # Without any rule for egress, Redis can only answer.
         types = ["Ingress", "Egress"]
         made.append(
-            _policy(router, names.redis(router.name), "redis", types, [{"from": [pods, OPERATOR_PEER], "ports": redis}])
+            _policy(
+                router,
+                names.redis(router.name),
+                "redis",
+                types,
+                [{"from": [pods, operator_peer(observed)], "ports": redis}],
+            )
         )
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
@@ -17,7 +17,8 @@ from weir_operator.kinds import names
 from weir_operator.kinds.metadata import selector
 from weir_operator.kinds.routers.config import redis_url
 from weir_operator.kinds.routers.model import Counts, Router, RouterKind, embedded_settings
-from weir_operator.kinds.routers.probe import StoreTarget, probe
+from weir_operator.kinds.routers.probe import StoreTarget, accepts, probe
+from weir_operator.kinds.routers.redis_password import passwords, stored
 from weir_operator.kinds.routers.status import StoreHealth
 from weir_operator.kinds.secrets import decode
 from weir_operator.kube.api import Api, ApiError
@@ -39,6 +40,7 @@ class Observation:
     counts: Counts | None = None
     pod_problem: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)  # of the Deployment at that time
+    accepted: str | None = field(default=None, repr=False)  # a new password that the embedded Redis accepts
     unchanged: int = 0  # observations in a row, before this one, that found nothing new
 
 
@@ -82,14 +84,15 @@ class Observer:
         pause = interval(self._seconds, len(self.observations))
         list_pods = unchanged < _EARLY_OBSERVATIONS or unchanged % max(1, round(_PODS_SECONDS / pause)) == 0
         missing = facts.get("ready", 0) < facts.get("replicas", 0)
-        store, counts, pods = await asyncio.gather(
+        store, accepted, counts, pods = await asyncio.gather(
             self._store(key, router),
+            self._accepted(key, router),
             self._counts(kind, key, router) if facts.get("ready") else _nothing(),
             self._pods(kind, router) if missing and list_pods else _nothing(),
         )
         if missing and not list_pods:
             pods = before.pod_problem
-        now = Observation(store, counts or (before.counts if facts.get("ready") else None), pods, facts)
+        now = Observation(store, counts or (before.counts if facts.get("ready") else None), pods, facts, accepted)
         self.observations[key] = now
         if _changed(before, now):
             self._changed(key)
@@ -114,6 +117,17 @@ class Observer:
             return StoreHealth(False, False, "StoreMisconfigured", target)
         return await probe(target, router.namespace)
 
+    async def _accepted(self, key: Key, router: Router) -> str | None:
+        """The new password of the embedded Redis, if a rotation waits for Redis and Redis accepts the password."""
+        secret = self._cache.child(key, "Secret", names.store(router.name))
+        if secret is None or embedded_settings(router) is None:
+            return None
+        new = stored(secret.facts).untried
+        target = await self.store_target(key, router) if new is not None else None
+        if not isinstance(target, StoreTarget) or not await accepts(replace(target, password=new), router.namespace):
+            return None
+        return new
+
     async def store_target(self, key: Key, router: Router) -> StoreTarget | str | None:
         """How to reach the router's Redis, or a text that says why this is unknown. None: it is too early to know."""
         redis = router.spec["redis"]
@@ -123,8 +137,7 @@ class Observer:
             secret = self._cache.child(key, "Secret", names.store(router.name))
             if service is None or secret is None or not service.facts["ip"]:
                 return None
-            raw = decode(secret.facts["data"], names.REDIS_PASSWORD)
-            password = raw.decode() if raw else None
+            password = next(iter(passwords(secret.facts["data"])), None)
             url = f"redis://{_host(service.facts['ip'])}:{names.REDIS_PORT}/0"
         else:
             external = redis["external"]
@@ -181,7 +194,10 @@ def _changed(before: Observation, now: Observation) -> bool:
     def numbers(one: Observation) -> dict[str, Any]:
         return {**(one.counts or {}), "observedAt": None}
 
-    return (before.store, before.pod_problem, numbers(before)) != (now.store, now.pod_problem, numbers(now))
+    def parts(one: Observation) -> tuple[Any, ...]:
+        return one.store, one.pod_problem, one.accepted, numbers(one)
+
+    return parts(before) != parts(now)
 
 
 def _host(ip: str) -> str:

@@ -49,11 +49,30 @@ async def probe(target: StoreTarget, namespace: str) -> StoreHealth:
         return StoreHealth(False, False, "StoreUnreachable", f"Redis cannot be reached: {_plain(error)}")
 
 
-async def _probe(target: StoreTarget, namespace: str) -> StoreHealth:
+async def accepts(target: StoreTarget, namespace: str) -> bool:
+    """Whether Redis accepts the password. Like `probe`, this never raises."""
+    try:
+        async with asyncio.timeout(_LIMIT):
+            where = _topology(target, namespace)
+            try:
+                for node in await where.masters():
+                    await where.info(node)
+            finally:
+                await where.close()
+    except (StoreError, OSError, RedisError):
+        return False
+    return True
+
+
+def _topology(target: StoreTarget, namespace: str) -> Topology:
     url = parse(target_url(target, namespace))
     if target.password is not None:
         url = replace(url, password=target.password)
-    where = make_topology(url, deadline=_LIMIT)
+    return make_topology(url, deadline=_LIMIT)
+
+
+async def _probe(target: StoreTarget, namespace: str) -> StoreHealth:
+    where = _topology(target, namespace)
     try:
         shortfalls = [await _write(where, node, target) for node in await where.masters()]
     finally:
@@ -136,6 +155,7 @@ def target_url(target: StoreTarget, namespace: str) -> str:
 
 def _plain(error: Exception) -> str:
     """The message of an error without the addresses in it."""
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = text.splitlines()[0]
     text = re.sub(r"[Ee]rror \d+ connecting to \S+\.?\s*", "", text)
     return re.sub(r"\S+:\d+", "…", text).strip() or type(error).__name__

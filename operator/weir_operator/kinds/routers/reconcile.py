@@ -34,6 +34,8 @@ _RESYNC_SECONDS = 300.0
 _GIVEN_SECONDS = 30.0
 _MISSING_SECONDS = 5.0
 _REPORTED = frozenset(("Ready", "CertificateValid", "StoreReachable", "DurabilityReady"))
+# A condition with this reason is true, and some clients cannot connect.
+_SHUTS_OUT = "Ed448"
 # Reasons that every new router goes through.
 _EARLY = frozenset(("Pending", "NoEdges", "NoEdgeReady", "StoreUnreachable", "Valid", "Answered", "Proved", "Stopped"))
 
@@ -43,6 +45,7 @@ class Surroundings:
     """Facts of the cluster, the same for all its routers."""
 
     defaults: Defaults
+    operator_namespace: str
     apis: frozenset[str] = frozenset()
 
 
@@ -86,7 +89,8 @@ class RouterReconciler:
             router = await self._add_finalizer(key, router)
         observed = self._observed(key, router)
         paused = router.spec["maintenance"]["paused"]
-        keys = await self._keys.keys(key, router, observed)
+        observation = self._observations.get(key, Observation())
+        keys = await self._keys.keys(key, router, observed, observation.accepted)
         for reason, message in keys.events:
             self._record(key, router.uid, reason, message)
         hosts = published_hosts(router, observed)
@@ -97,6 +101,7 @@ class RouterReconciler:
             observed,
             edge_secret=keys.edge,
             edge_annotations=keys.annotations,
+            control_secret=keys.control,
             address=address or router.status.get("address"),
         )
         done = Applied()
@@ -106,9 +111,10 @@ class RouterReconciler:
             done = await self._applier.apply_all(key, router.uid, desired, prune=keys.edge is not None)
             self._record_changes(key, router, done)
         await self._write_status(key, router, observed, keys, done, known, address)
+        pause = _RESYNC_SECONDS
         if "secretName" in router.spec["identity"]:
-            return _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
-        return _RESYNC_SECONDS
+            pause = _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
+        return pause if keys.again is None else min(pause, keys.again)
 
     async def _add_finalizer(self, key: Key, router: Router) -> Router:
         """Before the first child is made."""
@@ -127,6 +133,7 @@ class RouterReconciler:
         service = self._cache.child(key, "Service", router.name)
         return Observed(
             defaults=self._surroundings.defaults,
+            operator_namespace=self._surroundings.operator_namespace,
             apis=self._surroundings.apis,
             public_host=service.facts["public"] if service else None,
             node_port=service.facts["node_ports"].get(self._kind.protocol) if service else None,
@@ -197,4 +204,5 @@ class RouterReconciler:
             if was.get("status") in (None, "Unknown") and one["reason"] in _EARLY:
                 continue
             text = f"{one['type']} is {one['status']}: {one['message']}"
-            self._record(key, router.uid, one["reason"], text, warning=one["status"] != "True")
+            warning = one["status"] != "True" or one["reason"] == _SHUTS_OUT
+            self._record(key, router.uid, one["reason"], text, warning=warning)

@@ -73,7 +73,12 @@ def identity() -> Schema:
             "A Secret with ca.crt and ca.key, or with ca.crt, server.crt and server.key when the CA's key is kept"
             " elsewhere. Unset: made once by the operator, and kept in NAME-identity."
         ),
-        keyType=choice("Kind of keys the operator makes.", "Ed25519", "Ed448", default="Ed448"),
+        keyType=choice(
+            "Kind of keys the operator makes. Clients with Go's crypto/tls or rustls cannot connect to Ed448.",
+            "Ed25519",
+            "Ed448",
+            default="Ed25519",
+        ),
         whenDeleted=choice(
             "What happens to an identity the operator made when the router is deleted. A lost identity is a lost"
             " address: clients cannot be told of another.",

@@ -117,7 +117,20 @@ def _certificate(router: Router, findings: Findings, now: datetime) -> Condition
         elif findings.apply_problems:
             why = f"a new one cannot be given to the pods: {findings.apply_problems[0].message}"
         return condition(kind, True, "RenewalDue", f"the online certificate expires at {end}, and {why}")
+    shut_out = _shut_out(findings.online)
+    if shut_out is not None:
+        return condition(kind, True, "Ed448", f"the online certificate is valid until {end}, but {shut_out}")
     return condition(kind, True, "Valid", f"the online certificate is valid until {end}")
+
+
+def _shut_out(online: Online) -> str | None:
+    """Which clients refuse the TLS handshake because of Ed448."""
+    leaf, authority = online.ed448
+    if leaf:
+        return "clients with Go's crypto/tls or rustls cannot connect: the certificate has an Ed448 key"
+    if authority:
+        return "clients with Go's crypto/tls cannot connect: the identity, and with it the address, has an Ed448 key"
+    return None
 
 
 def _before(router: Router, kind: str) -> Condition | None:

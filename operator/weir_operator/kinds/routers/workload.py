@@ -74,9 +74,10 @@ def replicas(router: Router, observed: Observed) -> int:
     return int(min(max(count, scaling["minReplicas"]), scaling["maxReplicas"]))
 
 
-def secret_variable(variable: str, name: str, key: str) -> dict[str, Any]:
-    """An environment variable whose value is in a Secret."""
-    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+def secret_variable(variable: str, name: str, key: str, *, optional: bool = False) -> dict[str, Any]:
+    """An environment variable whose value is in a Secret. With `optional`, pods start without the variable too."""
+    reference = {"name": name, "key": key} | ({"optional": True} if optional else {})
+    return {"name": variable, "valueFrom": {"secretKeyRef": reference}}
 
 
 def redis_environment(router: Router) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from weir_operator.kinds.routers.children import address_map, foundation, pods
 from weir_operator.kinds.routers.embedded_redis import embedded_redis
 from weir_operator.kinds.routers.model import Observed, Router
 from weir_operator.kinds.routers.network import (
-    OPERATOR_PEER,
+    operator_peer,
     policies,
     public_service,
     published_hosts,
@@ -35,16 +35,24 @@ def desired_state(router: Router, observed: Observed) -> list[Manifest]:
     edges = pods(router, observed, _program(router), config)
     return [
         *foundation(router, COMPONENT, config),
-        *policies(router, COMPONENT, names.SMP_PORT, _http_ingress(router)),
+        *policies(router, observed, COMPONENT, names.SMP_PORT, _http_ingress(router, observed)),
         public_service(router, COMPONENT, PROTOCOL),
         _edges_service(router),
         _http_service(router),
         *embedded_redis(router, observed),
         *address_map(router, COMPONENT, observed),
+        *_control_secret(router, observed),
         *edges,
         *(autoscaler(router, observed) if edges else ()),
         *(service_monitor(router, observed) if edges else ()),
     ]
+
+
+def _control_secret(router: Router, observed: Observed) -> list[Manifest]:
+    if observed.control_secret is None:
+        return []
+    secret = child(router, "v1", "Secret", names.control(router.name), "control", type="Opaque")
+    return [{**secret, "data": dict(observed.control_secret)}]
 
 
 def _program(router: Router) -> Program:
@@ -52,6 +60,13 @@ def _program(router: Router) -> Program:
     if "basicAuth" in router.spec:
         given = router.spec["basicAuth"]
         environment.append(secret_variable("WEIR_AUTH_CREATE_PASSWORD", given["name"], given["key"]))
+    if "control" in router.spec:
+        # `weir smp ctl` in the pod reads the same variables, so a command in the pod needs no password typed.
+        name = router.spec["control"].get("secretName") or names.control(router.name)
+        environment += [
+            secret_variable("WEIR_AUTH_CONTROL_PORT_ADMIN_PASSWORD", name, names.CONTROL_ADMIN),
+            secret_variable("WEIR_AUTH_CONTROL_PORT_USER_PASSWORD", name, names.CONTROL_USER, optional=True),
+        ]
     return Program(
         component=COMPONENT,
         command=["weir", "smp", "edge"],
@@ -87,10 +102,10 @@ def _probes() -> dict[str, Any]:
     }
 
 
-def _http_ingress(router: Router) -> dict[str, Any]:
+def _http_ingress(router: Router, observed: Observed) -> dict[str, Any]:
     """Who may reach the page, health and metrics."""
     readers = list(router.spec["networkPolicy"].get("httpFrom") or [{"podSelector": {}}])
-    return {"from": [*readers, OPERATOR_PEER], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
+    return {"from": [*readers, operator_peer(observed)], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
 
 
 def _edges_service(router: Router) -> Manifest:

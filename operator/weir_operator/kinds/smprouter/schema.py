@@ -6,7 +6,19 @@ from typing import Any
 
 from weir_operator.kinds.definition import Definition, column
 from weir_operator.kinds.routers import schema as parts
-from weir_operator.kube.schema import Schema, choice, counter, duration, flag, group, integer, items, rule, text
+from weir_operator.kube.schema import (
+    Schema,
+    choice,
+    counter,
+    duration,
+    flag,
+    group,
+    integer,
+    items,
+    names,
+    rule,
+    text,
+)
 
 _LINES = (
     ("sourceCode", "Where the source of this very server is (AGPL); needed with any other of these."),
@@ -84,6 +96,15 @@ def spec() -> Schema:
         identity=parts.identity(),
         certificate=parts.certificate(),
         basicAuth=parts.secret_key("A Secret with the password that new queues and the proxy need.", "password"),
+        control=group(
+            "Passwords of the control port, for `weir smp ctl` in the pods. The port listens inside of each pod only."
+            " Unset: there are no passwords, and the control port takes no commands.",
+            default=False,
+            secretName=names(
+                "A Secret with the key admin-password and, for the user's role, user-password. Unset: the operator"
+                " makes both once, in NAME-control."
+            ),
+        ),
         limits=group(
             "Limits of queues and clients.",
             quota=integer("Messages a queue holds before senders get QUOTA.", 1, 100_000, default=128),

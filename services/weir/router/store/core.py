@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar
 
 from weir.redis.durability import Mode
@@ -45,6 +46,7 @@ class StoreConfig:
     url: str
     placement_key: bytes
     password: str | None = None  # overrides the password in the URL
+    password_file: Path | None = None  # overrides both; read for each connection
     edge: bytes = b""
     durability: Mode = Mode.EVERYSEC
     replicas: int = 1

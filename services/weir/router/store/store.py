@@ -78,6 +78,7 @@ class Store:
         url = parse(config.url)
         if config.password:
             url = replace(url, password=config.password)
+        url = replace(url, password_file=config.password_file)
         where: Topology | None = None
         try:
             where = await connect(

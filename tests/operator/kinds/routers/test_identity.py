@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from weir.crypto import certificates
+from weir.crypto.keys import KeyType
 from weir.crypto.pem import certificates_from_pem, key_from_pem
 from weir_operator.kinds import names
 from weir_operator.kinds.routers import identity
@@ -107,6 +108,22 @@ def test_what_does_not_fit_is_seen(made: Data) -> None:
     assert not foreign.valid
     for broken in ({**one, names.SERVER_CERT: "AAAA"}, {names.CA_CERT: one[names.CA_CERT]}, {}, None):
         assert identity.read_online(broken) is None
+
+
+@pytest.mark.parametrize(
+    ("authority", "leaf", "ed448"),
+    [
+        ("ed25519", "ed25519", (False, False)),
+        ("ed448", "ed25519", (False, True)),
+        ("ed448", "ed448", (True, True)),
+    ],
+)
+def test_ed448_is_seen_in_both_certificates(authority: KeyType, leaf: KeyType, ed448: tuple[bool, bool]) -> None:
+    online = identity.issue_online(identity.make_identity(authority, "SMP"), "h.example", leaf, 90)
+    assert not isinstance(online, Problem)
+    found = identity.read_online(online)
+    assert found is not None
+    assert (found.valid, found.ed448) == (True, ed448)
 
 
 def test_read_identity_says_what_is_missing(made: Data) -> None:

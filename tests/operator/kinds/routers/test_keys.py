@@ -7,6 +7,7 @@ import base64
 import pytest
 
 from tests.operator.world import Town
+from weir.router.config import load
 from weir_operator.kinds import names
 from weir_operator.kinds.routers.keys import placement_check
 
@@ -33,6 +34,37 @@ async def test_with_a_given_redis_its_password_is_not_ours_to_hand_out() -> None
     town = Town(redis={"external": {"url": "redis://x"}})
     await town.reconcile()
     assert set(data(town, "r-edge")) == EDGE_KEYS - {names.REDIS_PASSWORD}
+
+
+async def test_the_passwords_of_the_control_port_are_made_once_when_asked_for() -> None:
+    town = Town()
+    await town.reconcile()
+    assert ("Secret", "r-control") not in town.api.objects
+    town.change(control={})
+    assert "apply Secret/r-control" in await town.reconcile()
+    first = data(town, "r-control")
+    assert set(first) == {names.CONTROL_ADMIN, names.CONTROL_USER}
+    assert len(set(first.values())) == 2
+    loaded = {
+        f"WEIR_AUTH_CONTROL_PORT_{who.upper()}_PASSWORD": _text(first[f"{who}-password"]) for who in ("admin", "user")
+    }
+    auth = load(None, loaded).auth
+    assert (auth.control_port_admin_password, auth.control_port_user_password) == tuple(loaded.values())
+    assert await town.reconcile() == []
+    assert data(town, "r-control") == first
+    # An administrator's own password stays.
+    mine = base64.b64encode(b"mine").decode()
+    town.edit("Secret", "r-control", {"data": {names.CONTROL_ADMIN: mine}})
+    assert await town.reconcile() == []
+    assert data(town, "r-control") == {**first, names.CONTROL_ADMIN: mine}
+    # A Secret of the administrator takes the place of the operator's.
+    town.change(control={"secretName": "given"})
+    assert "delete Secret/r-control" in await town.reconcile()
+    assert ("Secret", "r-control") not in town.api.objects
+
+
+def _text(value: str) -> str:
+    return base64.b64decode(value).decode()
 
 
 async def test_secrets_of_an_earlier_router_of_that_name_are_adopted() -> None:

@@ -9,10 +9,12 @@ import pytest
 from aiohttp import web
 
 from tests.operator.world import Town
+from tests.support.redis import discard, start_server
 from weir_operator.kinds import names
 from weir_operator.kinds.registry import ROUTER_KINDS
 from weir_operator.kinds.routers.observer import Observation, Observer, pod_problem
 from weir_operator.kinds.routers.probe import StoreTarget
+from weir_operator.kinds.routers.redis_password import passwords
 from weir_operator.kube.objects import Key
 
 
@@ -38,6 +40,32 @@ async def test_the_embedded_redis_is_reached_by_its_services_address() -> None:
     assert target.url == "redis://10.0.0.9:6379/0"
     raw = town.api.objects["Secret", "r-store"]["data"][names.REDIS_PASSWORD]
     assert target.password == base64.b64decode(raw).decode()
+
+
+async def test_a_new_password_is_tried_until_redis_accepts_it() -> None:
+    """The observer connects as the edges do, and reports a password that Redis accepts."""
+    town, observer, news = await observing()
+    (old,) = passwords(town.api.objects["Secret", "r-store"]["data"])
+    town.annotate(rotate_redis_password="1")
+    await town.reconcile()
+    new = passwords(town.api.objects["Secret", "r-store"]["data"])[1]
+    serve(town, "r-redis", "127.0.0.1")
+    town.edit("StatefulSet", "r-redis", {"status": {"readyReplicas": 1}})
+    redis = start_server(port=0, password=old)
+    try:
+        number = int(redis.url.rpartition(":")[2])
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(names, "REDIS_PORT", number)
+            await observer.observe(town.key)
+            assert observer.observations[town.key].accepted is None
+            assert redis.accept_passwords((old, new))
+            news.clear()
+            await observer.observe(town.key)
+        found = observer.observations[town.key]
+        assert (found.accepted, news) == (new, [town.key])
+        assert new not in repr(found)
+    finally:
+        discard(redis)
 
 
 async def test_a_given_redis_comes_from_its_secrets() -> None:

@@ -11,7 +11,7 @@ from tests.support.ports import free_port
 from tests.support.redis import RedisServer, client_of, discard, start_server, until
 from weir.redis.embedded import Embedded
 from weir.redis.errors import StoreError
-from weir_operator.kinds.routers.probe import StoreTarget, milliseconds, probe, target_url
+from weir_operator.kinds.routers.probe import StoreTarget, accepts, milliseconds, probe, target_url
 
 
 def target(url: str, durability: str = "everysec", replicas: int = 1, password: str | None = None) -> StoreTarget:
@@ -85,6 +85,18 @@ async def test_a_wrong_password_and_a_wrong_url_are_reported() -> None:
         discard(node)
     bad = await probe(target("gopher://x"), "ns")
     assert bad.reason == "StoreMisconfigured"
+
+
+async def test_whether_redis_accepts_a_password() -> None:
+    node = start_server(password="right", other_passwords=("too",))
+    plain = node.url.replace(":right@", "")
+    try:
+        found = [await accepts(target(plain, password=word), "ns") for word in ("right", "too", "wrong")]
+        assert found == [True, True, False]
+    finally:
+        discard(node)
+    assert not await accepts(target(plain, password="right"), "ns"), "nobody answers"
+    assert not await accepts(target("gopher://x"), "ns")
 
 
 @pytest.mark.parametrize(

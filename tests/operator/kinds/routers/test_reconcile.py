@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from tests.operator.world import Town
 from weir_operator.kinds import names
+from weir_operator.kinds.routers.identity import read_online
 from weir_operator.kinds.routers.observer import Observation
 from weir_operator.kinds.routers.status import StoreHealth
 from weir_operator.kube.api import ApiError
@@ -191,6 +194,40 @@ async def test_a_lost_identity_stays_lost_until_it_is_back_or_given_up() -> None
     town.annotate(replace_address=town.status["fingerprint"])
     assert "create Secret/r-identity" in await town.reconcile()
     assert town.status["address"] != address
+
+
+@pytest.mark.parametrize("kind", [names.SMP_ROUTER, names.NTF_ROUTER])
+async def test_a_new_router_has_ed25519_keys(kind: str) -> None:
+    town = Town(kind)
+    await town.reconcile()
+    found = read_online(town.api.objects["Secret", "r-edge"]["data"])
+    assert found is not None
+    assert found.ed448 == (False, False)
+    assert town.condition("CertificateValid") == ("True", "Valid")
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["with its key type", "from before the key type had a default"])
+async def test_an_ed448_router_keeps_its_identity_address_and_certificate(stored: bool) -> None:
+    """The API server stored the earlier default into the router, or the router has none. Nothing changes either way."""
+    before = Town(identity={"keyType": "Ed448"})
+    await before.reconcile()
+    after = Town(**({"identity": {"keyType": "Ed448"}} if stored else {}))
+    for (kind, _), body in before.api.objects.items():
+        if kind != names.SMP_ROUTER:
+            after.api.put(body)
+            after.cache.child_event(kind, body, gone=False)
+    after.api.put({**after.body, "status": before.status, "metadata": before.body["metadata"]})
+    after.watch()
+    assert await after.reconcile() == []
+    assert after.status["address"] == before.status["address"]
+    assert after.condition("CertificateValid") == ("True", "Ed448")
+
+
+async def test_ed448_is_a_warning() -> None:
+    town = Town(identity={"keyType": "Ed448"})
+    await town.reconcile()
+    await town.reconcile()
+    assert town.warnings == ["Ed448"]
 
 
 async def test_a_watch_that_is_behind_does_not_cost_an_identity() -> None:

@@ -38,6 +38,16 @@ TABLE: list[tuple[str, Findings, dict[str, Any], str, str, str]] = [
     ("all is well", GOOD, {}, "Ready", "True", "Ready"),
     ("settled", GOOD, {}, "Progressing", "False", "Settled"),
     ("certificate", GOOD, {}, "CertificateValid", "True", "Valid"),
+    ("Ed448", replace(GOOD, online=replace(ONLINE, ed448=(True, True))), {}, "CertificateValid", "True", "Ed448"),
+    ("Ed448: ready", replace(GOOD, online=replace(ONLINE, ed448=(True, True))), {}, "Ready", "True", "Ready"),
+    (
+        "Ed448, and due",
+        replace(GOOD, online=replace(ONLINE, ed448=(True, True), not_after=NOW + timedelta(days=9))),
+        {},
+        "CertificateValid",
+        "True",
+        "RenewalDue",
+    ),
     ("no certificate", replace(GOOD, online=None), {}, "CertificateValid", "Unknown", "Pending"),
     ("ended", replace(GOOD, online=replace(ONLINE, not_after=NOW)), {}, "CertificateValid", "False", "Expired"),
     (
@@ -128,6 +138,15 @@ def test_why_no_edge_is_ready() -> None:
     quota = {"ReplicaFailure": ("True", "FailedCreate", "exceeded quota")}
     refused = replace(crash, deployment=edges(ready=0, conditions=quota))
     assert told(refused)["Available"][2] == "exceeded quota"
+
+
+def test_who_cannot_connect_because_of_ed448() -> None:
+    def message(*ed448: bool) -> str:
+        return told(replace(GOOD, online=replace(ONLINE, ed448=ed448)))["CertificateValid"][2]
+
+    assert "clients with Go's crypto/tls or rustls cannot connect" in message(True, True)
+    assert "clients with Go's crypto/tls cannot connect" in message(False, True)
+    assert "connect" not in message(False, False)
 
 
 def status(findings: Findings = GOOD, old: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,22 @@ def test_pod_template(case: str) -> None:
     assert path.read_text() == text, (
         f"meant? then write this to {path}, and say in docs/upgrade.md that edges roll:\n{text}"
     )
+
+
+@pytest.mark.parametrize("kind", [names.SMP_ROUTER, names.NTF_ROUTER])
+@pytest.mark.parametrize("grace", [1, 60, 86_400])
+def test_a_pod_leaves_its_services_before_it_drains_and_drains_before_it_is_killed(kind: str, grace: int) -> None:
+    """preStop runs before SIGTERM. Meanwhile the endpoints drop the pod, and clients that still come are served."""
+    router = router_of(kind, rollout={"gracePeriodSeconds": grace, "drainRate": 500})
+    spec = by_name(desired_state(router, SEEN))["Deployment", "r"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    leaving = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert leaving >= 3
+    assert spec["terminationGracePeriodSeconds"] >= leaving + grace + 5
+    if kind == names.SMP_ROUTER:
+        text = by_name(desired_state(router, SEEN))["ConfigMap", "r-config"]["data"]["weir.toml"]
+        assert tomllib.loads(text)["drain"]["grace"] == f"{grace}s"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
 def test_replicas() -> None:

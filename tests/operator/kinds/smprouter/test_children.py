@@ -168,6 +168,23 @@ def test_secrets_come_as_references() -> None:
     }
 
 
+def test_the_passwords_of_the_control_port() -> None:
+    """The edges read them from the Secret that the spec names, or from the one that the operator makes."""
+
+    def given(spec: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in variables(spec).items() if "CONTROL" in name}
+
+    for spec, secret in (({"control": {}}, "r-control"), ({"control": {"secretName": "mine"}}, "mine")):
+        assert given(spec) == {
+            "WEIR_AUTH_CONTROL_PORT_ADMIN_PASSWORD": {"name": secret, "key": "admin-password"},
+            "WEIR_AUTH_CONTROL_PORT_USER_PASSWORD": {"name": secret, "key": "user-password", "optional": True},
+        }
+    assert given({}) == {}
+    assert ("Secret", "r-control") not in made({"control": {"secretName": "mine"}})
+    found = made({"control": {}}, Observed(edge_secret={}, control_secret={"admin-password": "eA=="}))
+    assert found["Secret", "r-control"]["data"] == {"admin-password": "eA=="}
+
+
 def test_without_the_edges_secret_no_pod_is_asked_for() -> None:
     found = made({}, Observed())
     assert DEPLOYMENT not in found
