@@ -63,9 +63,7 @@ class Sweeper:
         following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
         if following_cursor == 0 and self._census is not None:
             seen = self._census
-            await self._core.ask_registry(
-                b"HSET", keys.STATS, b"messages", seen.messages, b"notifications", seen.notifications
-            )
+            await self._core.call(REGISTRY, "set_totals", [keys.STATS], [seen.messages, seen.notifications])
             self._unsaved.messages, self._unsaved.notifications, self._census = 0, 0, None
         return Swept(following_cursor, messages, notifications, queues)
 
