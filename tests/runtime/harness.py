@@ -85,9 +85,9 @@ class TestEdge:
 
 @asynccontextmanager
 async def edge(
-    url: str, name: bytes, *, lease: float = 10.0, refresh: float = 3.0, poll: float = 1000.0
+    url: str, name: bytes, *, lease: float = 10.0, refresh: float = 3.0, poll: float = 1000.0, deadline: float = 5.0
 ) -> AsyncIterator[TestEdge]:
-    topology = make_topology(parse(url), deadline=5.0)
+    topology = make_topology(parse(url), deadline=deadline)
     await topology.probe()
     await topology.open()
     edge = TestEdge(topology, name, PresenceTimes(lease, refresh, poll, 5.0))

@@ -24,8 +24,10 @@ _BACKOFF: Final = (0.02, 1.0)
 _REFUSED: Final = frozenset(("NOAUTH", "WRONGPASS", "NOPERM", "ERR", "DENIED"))
 
 
-# Redis 6.2 wraps the error of a script's command: "ERR Error running script (…): @user_script:1: -OOM command not …".
-_CODE: Final = re.compile(r"(?:ERR Error running script [^@]*@user_script:.*?: -)?([A-Z]+)\b")
+# The code in front of the text. Redis 6.2 puts the place of the error in the script before the code:
+# "ERR Error running script (…): @user_script:1: @user_script: 1: -OOM command not allowed …".
+_CODE: Final = re.compile(r"(?:(?:ERR Error running script .*)?@user_script: ?\d+: -?)?([A-Z]{2,})\b")
+_NO_RIGHT: Final = re.compile(r"ACL failure in script|The user executing the script can't run")
 
 
 class ReplyError(Unavailable):
@@ -33,7 +35,11 @@ class ReplyError(Unavailable):
 
     @property
     def code(self) -> str:
-        found = _CODE.match(str(self))
+        """One word in capitals; ERR if Redis gave none."""
+        text = str(self)
+        if _NO_RIGHT.search(text):
+            return "NOPERM"
+        found = _CODE.match(text)
         return found[1] if found else "ERR"
 
 
