@@ -34,7 +34,7 @@ def test_one_line_per_kind_and_minute(caplog: pytest.LogCaptureFixture) -> None:
         "Redis' memory is full (OOM, 120 since the last such line)",
         "Redis' memory is full (OOM, 120 since the last such line)",
     ]
-    assert failures.recent() == ["OOM"]
+    assert failures.recent() == ["Redis' memory is full (OOM)."]
     now = 200.0
     assert failures.recent() == []
 

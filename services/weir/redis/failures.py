@@ -47,15 +47,20 @@ class Failures:
         at, reported = self._logged.get(kind, (now - _INTERVAL, 0))
         if now - at >= _INTERVAL:
             self._logged[kind] = now, count
-            _log.error("%s (%s, %d since the last such line)", meaning(kind), kind, count - reported)
+            _log.error("%s (%s, %d since the last such line)", _meaning(kind), kind, count - reported)
 
     def recent(self) -> list[str]:
-        """The kinds that occurred within the last minute, the latest first."""
+        """A sentence about each kind that occurred within the last minute, the latest first."""
         since = self._clock() - _INTERVAL
-        return sorted((kind for kind, at in self._last.items() if at > since), key=lambda kind: -self._last[kind])
+        kinds = sorted((kind for kind, at in self._last.items() if at > since), key=lambda kind: -self._last[kind])
+        return [f"{_meaning(kind)} ({kind})." for kind in kinds]
+
+    def totals(self) -> dict[str, int]:
+        """The counts since the start; kinds that an operator should know of are there even before they occur."""
+        return dict.fromkeys(_MEANINGS, 0) | self.counts
 
 
-def meaning(kind: str) -> str:
+def _meaning(kind: str) -> str:
     return _MEANINGS.get(kind, "Redis answers an error")
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from weir.redis.connect import connect
 from weir.redis.errors import StoreError, Unavailable
+from weir.redis.failures import Failures
 from weir.redis.topology import Topology
 from weir.redis.url import parse
 from weir.router.store import keys
@@ -145,6 +146,11 @@ class Store:
     @property
     def connected(self) -> bool:
         return self.core.connected
+
+    @property
+    def failures(self) -> Failures:
+        """The failures of Redis that this edge has met."""
+        return self.topology.failures
 
     @property
     def round_trips(self) -> int:
