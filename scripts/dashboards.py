@@ -229,7 +229,28 @@ REDIS = (
         unit="bytes",
         text="About 700 bytes per queue. A waiting message takes its size and 15 % more.",
     ),
+    lines(
+        "Memory, share of the limit",
+        (f"{fleet('weir_redis_memory_used_bytes')} / ({fleet('weir_redis_memory_max_bytes')} > 0)", "{{job}}"),
+        unit="percentunit",
+        text="When Redis is full, senders get errors, and no queue can be created.",
+    ),
     lines("Commands", (rate("weir_redis_commands"), "{{job}}"), unit="ops"),
+    lines(
+        "Commands that failed",
+        (
+            f"sum by (namespace, job, kind) (rate(weir_redis_errors_total{SELECT}[$__rate_interval]))",
+            "{{kind}} {{job}}",
+        ),
+        unit="ops",
+        text="By the error code of Redis, or timeout, disconnected, not_durable. Clients got ERR INTERNAL.",
+    ),
+    lines(
+        "Damaged queues",
+        (rate("weir_damaged_queues"), "{{job}}"),
+        unit="ops",
+        text="Must be 0: queues whose keys hold something else. The sweeper leaves them out and counts each per round.",
+    ),
     lines(
         "CPU",
         (rate("weir_redis_cpu_seconds"), "{{job}}"),

@@ -201,7 +201,7 @@ async def test_errors_of_redis(edge: TestEdge) -> None:
     mux_of(edge).submit(command(b"LLEN", b"{weir}:placement"), lambda reply, _: answers.append(reply), None)
     await mux_of(edge).ask(command(b"PING"))
     assert answers == [UNAVAILABLE]
-    assert mux_of(edge).errors == {"ERR": 1, "WRONGTYPE": 1}
+    assert edge.store.topology.failures.counts == {"ERR": 1, "WRONGTYPE": 1}
 
 
 async def test_a_body_that_redis_cannot_take(edge: TestEdge) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.router.fleet import Fleet, Peer, err, router_config, sok
+from tests.router.fleet import Fleet, Peer, body_of, err, router_config, sok
 from tests.router.notifier import nkey, nmsg
 from tests.router.service import credentials, service_id, subs, until_alls
 from tests.support.redis import discard, start_server
@@ -24,13 +24,14 @@ from weir.router.config import RouterConfig
 from weir.router.edge import Edge
 from weir.router.session.outgoing import Outgoing
 from weir.router.store import keys
+from weir.router.store.records import Swept
 from weir.runtime.settings import Drain
 from weir.transport.server import bind
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd
 from weir.wire.smp import ids_hash
 from weir.wire.smp.commands import LinkData, MessagingReq
-from weir.wire.smp.replies import ALLS, IDS, MSG, OK, SOKS
+from weir.wire.smp.replies import ALLS, DELD, END, IDS, INFO, MSG, OK, SOKS
 
 
 @pytest.fixture
@@ -121,22 +122,68 @@ async def test_a_redis_that_does_not_answer(frail: Fleet, own_redis: list[Embedd
 
 
 async def test_a_redis_whose_memory_is_full(frail: Fleet) -> None:
-    """Commands that need memory are answered, and work again once there is memory."""
-    r, s = await frail.client(0), await frail.client(1)
-    queue = await r.new(secure=True)
-    core = frail[0].store.core
-    await core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"1")
+    """Connections stay, and all that frees memory or changes a small field works. What needs memory is answered."""
+    redis = replace(frail.config.redis, lease=2.0)
+    for _ in range(2):
+        await frail.add(redis=redis)
+    r, s, other, n = [await frail.client(edge) for edge in (2, 3, 3, 2)]
+    queue, read, gone = await r.new(secure=True), await r.new(subscribe=False, secure=True), await r.new()
+    notifier = await nkey(r, queue)
+    service, store = await frail.client(2, service=credentials()), frail[2].store
+    served = await service.new(secure=True)
+    for n_ in range(3):
+        assert await s.send(queue, b"%d" % n_) == OK()
+    assert await s.send(read, b"read") == OK()
+    assert await s.send(served, b"served") == OK()
+    first, _ = await r.msg(queue)
+    for edge in frail.edges:
+        await edge.save()
+    before = await store.stats.read_stats()
+
+    await store.core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"1")
     key = generate("x25519")
     new = cmd.NEW(key.spki, generate("x25519").public, queue_req=MessagingReq())
-    answers = await asyncio.gather(
-        s.send(queue, b"1"),
-        r.do(new, b"", key),
-        r.do(cmd.OFF(), queue.rcv_id, queue.rcv_key),
-    )
-    assert set(answers) == {err(Simple.INTERNAL)}
-    await core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"0")
-    assert await s.send(queue, b"1") == OK()
-    assert await r.text(queue) == b"1"
+    assert await s.send(queue, b"refused") == err(Simple.INTERNAL)
+    assert await r.do(new, b"", key) == err(Simple.INTERNAL)
+    reply = await r.ack(queue, first)
+    assert body_of(queue, reply) == b"1"
+    assert body_of(read, await other.do(cmd.GET(), read.rcv_id, read.rcv_key)) == b"read"
+    assert isinstance(await r.do(cmd.QUE(), queue.rcv_id, queue.rcv_key), INFO)
+    assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(n)
+    assert await other.sub(queue) == sok(other)
+    assert body_of(queue, (await other.event()).reply) == b"1"
+    assert (await r.event()).reply == END()
+    assert await s.do(cmd.DEL(), gone.rcv_id, gone.rcv_key) == OK()
+    assert (await r.event()).reply == DELD()
+    assert await subs(service, 1, ids_hash.of_id(served.rcv_id)) == SOKS(1, ids_hash.of_id(served.rcv_id))
+    assert len(await until_alls(service, [served])) == 1
+    assert (await sweep(frail)).damaged == 0
+    async with asyncio.timeout(20):
+        began = asyncio.get_running_loop().time()
+        while min(store.leases._renewed_at) < began + redis.lease:  # without renewals, the leases would be gone
+            await asyncio.sleep(0.1)
+    assert frail[2].ready and not any(peer.smp.closed.is_set() for peer in (r, s, other, n, service))
+    await store.stats.publish_edge({})
+    late = await frail.add()  # an edge can start
+    assert late.ready
+
+    await store.core.ask(0, b"CONFIG", b"SET", b"maxmemory", b"0")
+    assert await s.send(queue, b"3") == OK()
+    assert isinstance(await r.do(new, b"", key), IDS)
+    for edge in frail.edges:
+        await edge.save()
+    after = await store.stats.read_stats()
+    assert after["msgSent"] == before["msgSent"] + 1
+    assert after["msgRecv"] == before.get("msgRecv", 0) + 1
+    assert after["qDeletedAll"] == before.get("qDeletedAll", 0) + 1
+
+
+async def sweep(fleet: Fleet) -> Swept:
+    """One slice by the edge that has the lock."""
+    while True:
+        for edge in fleet.edges:
+            if (swept := await edge.store.sweeper.sweep_slice(0)) is not None:
+                return swept
 
 
 async def test_a_repeated_new_that_redis_does_not_answer_in_time(
@@ -260,23 +307,69 @@ async def test_a_lease_that_is_lost(frail: Fleet, own_redis: list[Embedded]) -> 
     assert await r.text(queue) == b"1"
 
 
-async def test_a_subscriber_is_told_what_it_missed(frail: Fleet) -> None:
-    """The lease was gone for a moment: messages sent meanwhile were stored for nobody."""
-    r, s = await frail.client(0), await frail.client(1)
-    queue, other = await r.new(secure=True), await r.new()
-    store = frail[0].store
+async def _drop_leases(frail: Fleet, edge: int) -> None:
+    """As Redis does when its clock is set forward."""
+    store = frail[edge].store
     for p in range(64):
-        await store.core.ask(p, b"UNLINK", b"{%d}:e:%b" % (p, store.edge))
+        await store.core.ask(p, b"UNLINK", keys.lease(p, store.edge))
+
+
+async def test_a_subscriber_is_told_what_it_missed(frail: Fleet) -> None:
+    """The lease was gone for a moment: messages and ends of that moment were left for nobody."""
+    await frail.add(redis=replace(frail.config.redis, lease=2.0))
+    r, s = await frail.client(2), await frail.client(1)
+    queue, other, taken = await r.new(secure=True), await r.new(), await r.new()
+    notifier = await nkey(r, other)
+    assert await r.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(r)
+    await _drop_leases(frail, 2)
     assert await s.send(queue, b"missed") == OK()
-    await r.silence()
     assert await s.do(cmd.DEL(), other.rcv_id, other.rcv_key) == OK()
-    store.leases.renew()
-    store.on_restored()
-    events = [await r.event(), await r.event()]
+    assert await s.sub(taken) == sok(s)
+    events = [await r.event() for _ in range(4)]
     assert {(event.entity_id, type(event.reply).__name__) for event in events} == {
         (queue.rcv_id, "MSG"),
         (other.rcv_id, "DELD"),
+        (notifier.ntf_id, "DELD"),
+        (taken.rcv_id, "END"),
     }
+    assert await s.send(taken, b"1") == OK()
+    assert await s.text(taken) == b"1", "the newer subscription stays"
+    await r.silence()
+
+
+async def test_two_edges_without_leases(frail: Fleet) -> None:
+    """A queue changed hands while no edge had a lease: the newer subscription stays, and the older one ends."""
+    for _ in range(2):
+        await frail.add(redis=replace(frail.config.redis, lease=2.0))
+    r, newer = await frail.client(2), await frail.client(3)
+    queue = await r.new(secure=True)
+    for edge in (2, 3):
+        await _drop_leases(frail, edge)
+    assert await newer.sub(queue) == sok(newer)
+    event = await r.event()
+    assert (event.entity_id, event.reply) == (queue.rcv_id, END())
+    assert await r.send(queue, b"1") == OK()
+    assert await newer.text(queue) == b"1"
+    await newer.silence()
+
+
+async def test_a_service_without_its_lease_has_to_subscribe_again(frail: Fleet) -> None:
+    """A queue left the service while the lease was gone: SUBS says so, nothing else can."""
+    await frail.add(redis=replace(frail.config.redis, lease=2.0))
+    service = credentials()
+    one, r = await frail.client(2, service=service), await frail.client(1)
+    queues = [await one.new(secure=True) for _ in range(2)]
+    hash_ = ids_hash.of_ids(queue.rcv_id for queue in queues)
+    assert await subs(one, 2, hash_) == SOKS(2, hash_)
+    assert (await one.event()).reply == ALLS()
+    plain = await frail.client(2)
+    await _drop_leases(frail, 2)
+    assert await r.sub(queues[0]) == sok(r)
+    async with asyncio.timeout(10):
+        await one.smp.closed.wait()
+    again = await frail.client(0, service=service)
+    assert await subs(again, 2, hash_) == SOKS(1, ids_hash.of_id(queues[1].rcv_id))
+    await plain.smp.ping()
 
 
 async def test_a_service_after_redis_was_away(frail: Fleet, own_redis: list[Embedded]) -> None:

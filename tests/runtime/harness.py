@@ -29,7 +29,7 @@ class TestEdge:
         self.topology = topology
         self.keys = presence_keys(edge)
         self.events: list[bytes] = []
-        self.lost = self.restored = 0
+        self.lost = self.restored = self.lapsed = 0
         self._changed = asyncio.Event()
         self.presence = Presence(
             topology,
@@ -39,6 +39,7 @@ class TestEdge:
             self._on_event,
             on_lost=self._on_lost,
             on_restored=self._on_restored,
+            on_lapsed=self._on_lapsed,
         )
         topology.on_up = self.presence.reconnected
 
@@ -52,6 +53,10 @@ class TestEdge:
 
     def _on_restored(self) -> None:
         self.restored += 1
+        self._changed.set()
+
+    def _on_lapsed(self) -> None:
+        self.lapsed += 1
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool], limit: float = 20.0) -> None:
@@ -80,9 +85,9 @@ class TestEdge:
 
 @asynccontextmanager
 async def edge(
-    url: str, name: bytes, *, lease: float = 10.0, refresh: float = 3.0, poll: float = 1000.0
+    url: str, name: bytes, *, lease: float = 10.0, refresh: float = 3.0, poll: float = 1000.0, deadline: float = 5.0
 ) -> AsyncIterator[TestEdge]:
-    topology = make_topology(parse(url), deadline=5.0)
+    topology = make_topology(parse(url), deadline=deadline)
     await topology.probe()
     await topology.open()
     edge = TestEdge(topology, name, PresenceTimes(lease, refresh, poll, 5.0))

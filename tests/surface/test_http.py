@@ -57,6 +57,13 @@ async def test_why_an_edge_is_not_ready(draining: bool, says: str) -> None:
         assert await get("/healthz") == (200, "ok\n")
 
 
+async def test_what_fails_at_present_is_told_with_the_state() -> None:
+    async with served(site(problems=lambda: ["The disk is full.", "The database is slow."])) as get:
+        assert await get("/readyz") == (200, "ready\nThe disk is full.\nThe database is slow.\n")
+    async with served(site(is_ready=lambda: False, problems=lambda: ["The disk is full."])) as get:
+        assert await get("/readyz") == (503, "not ready\nThe disk is full.\n")
+
+
 async def test_all_that_a_program_may_show() -> None:
     async def metrics() -> str:
         return "fleet 1\n"

@@ -10,7 +10,6 @@ Partitions are fixed and each has one slot, so a *place* (weir.redis.partitions)
 """
 
 import asyncio
-import contextlib
 import random
 import re
 from importlib.resources.abc import Traversable
@@ -19,8 +18,10 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from weir.redis.connection import ReplyError
 from weir.redis.errors import UNAVAILABLE, StoreError
+from weir.redis.failures import log_mistake
 from weir.redis.moving import Moving, as_asking, first_wire
-from weir.redis.mux import CTX, ON_REPLY, SCRIPT, Mux, Op
+from weir.redis.mux import Mux
+from weir.redis.operations import CTX, ON_REPLY, SCRIPT, Op
 from weir.redis.partitions import PLACES, SLOTS
 from weir.redis.topology import Topology
 from weir.redis.url import Node, RedisUrl
@@ -99,6 +100,7 @@ class Cluster(Topology):
                 on_down=self._down,
                 on_moved=lambda error: self._moved(error, node),
                 on_moving=lambda op, error: self._moving(op, error, node),
+                failures=self.failures,
             )
             mux.start_soon()
         return mux
@@ -175,10 +177,14 @@ class Cluster(Topology):
     async def _reconcile_until_served(self) -> None:
         """A fail-over takes a while: repeat until each place is served by a connected node."""
         while not self._closed:
-            with contextlib.suppress(OSError, RedisError, StoreError):
+            try:
                 await self._refresh()
                 if all(mux.connected for mux in self.nodes):
                     return
+            except (OSError, RedisError, StoreError):
+                pass
+            except Exception as error:
+                log_mistake("looking up the slots failed and starts again", error)
             await asyncio.sleep(_RETRY_DELAY)
 
 

@@ -9,12 +9,14 @@ of the old command after the repeated one would break the order. So the new conn
 import asyncio
 import itertools
 import random
+import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import hiredis
 
 from weir.redis.errors import StoreError, Unavailable
+from weir.redis.failures import log_mistake
 from weir.redis.resp import command
 
 _GENERATIONS: Final = itertools.count(1)
@@ -22,12 +24,23 @@ _BACKOFF: Final = (0.02, 1.0)
 _REFUSED: Final = frozenset(("NOAUTH", "WRONGPASS", "NOPERM", "ERR", "DENIED"))
 
 
+# The code in front of the text. Redis 6.2 puts the place of the error in the script before the code:
+# "ERR Error running script (…): @user_script:1: @user_script: 1: -OOM command not allowed …".
+_CODE: Final = re.compile(r"(?:(?:ERR Error running script .*)?@user_script: ?\d+: -?)?([A-Z]{2,})\b")
+_NO_RIGHT: Final = re.compile(r"ACL failure in script|The user executing the script can't run")
+
+
 class ReplyError(Unavailable):
     """An error that Redis answered, e.g. because its memory is full."""
 
     @property
     def code(self) -> str:
-        return str(self).partition(" ")[0]
+        """One word in capitals; ERR if Redis gave none."""
+        text = str(self)
+        if _NO_RIGHT.search(text):
+            return "NOPERM"
+        found = _CODE.match(text)
+        return found[1] if found else "ERR"
 
 
 class Dial(Protocol):
@@ -71,6 +84,10 @@ class Connection(asyncio.Protocol):
         """The greeting is done: commands may be written."""
         raise NotImplementedError
 
+    def _not_opened(self, code: str | None) -> None:
+        """The node cannot be reached, or (with `code`) it refuses the greeting with this error."""
+        raise NotImplementedError
+
     def _broken(self) -> None:
         """The connection is gone, and with it all answers that have not arrived."""
         raise NotImplementedError
@@ -93,7 +110,12 @@ class Connection(asyncio.Protocol):
             try:
                 await self._dial(self)
                 await self._greet()
-            except (OSError, ReplyError, StoreError) as error:
+            except Exception as error:
+                # Whatever it was: without this task, nothing would ever connect again.
+                if not isinstance(error, (OSError, ReplyError, StoreError)):
+                    log_mistake("connecting to Redis failed and starts again", error)
+                refused = error.__cause__ if isinstance(error, StoreError) else error
+                self._not_opened(refused.code if isinstance(refused, ReplyError) else None)
                 self._greeted = None
                 if self._transport is not None:
                     self._transport.abort()
@@ -120,7 +142,7 @@ class Connection(asyncio.Protocol):
         for reply in replies[: len(greeting)]:
             if isinstance(reply, ReplyError):
                 if reply.code in _REFUSED:
-                    raise StoreError(f"Redis refuses the connection: {reply}")
+                    raise StoreError(f"Redis refuses the connection: {reply}") from reply
                 raise reply
         client_id, info = replies[len(greeting) : len(greeting) + 2]
         self._identity = now = _identity(client_id, info, self._transport)

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weir.redis.errors import UNAVAILABLE
-from weir.redis.mux import SCRIPT, WIRE, Mux, Op
+from weir.redis.mux import Mux
+from weir.redis.operations import SCRIPT, WIRE, Op
 from weir.redis.partitions import TAGS
 from weir.redis.resp import command
 

@@ -23,44 +23,28 @@ from typing import Any, Final
 from weir.redis.connection import Connection, Dial, ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import UNAVAILABLE
-from weir.redis.resp import as_retry
-
-OnReply = Callable[[Any, Any], None]
-
-# An operation is a list, not an object: it is made once per call on the hot path.
-Op = list[Any]
-WIRE, ON_REPLY, CTX, SCRIPT, AT = range(5)
-_LATE: Final = 2  # SCRIPT of an operation whose late answer matters
-_FAILED: Final = 0.0  # AT of an operation whose callback got UNAVAILABLE
+from weir.redis.failures import DISCONNECTED, NOT_DURABLE, TIMEOUT, Failures, log_mistake
+from weir.redis.operations import (
+    AT,
+    BODY,
+    CTX,
+    FAILED,
+    LATE,
+    LATER,
+    MOVING,
+    NOT_EXECUTED,
+    ON_REPLY,
+    SCRIPT,
+    WIRE,
+    OnReply,
+    Op,
+    ignore,
+    make_retry,
+    resolve,
+)
 
 _TICK: Final = 0.1
-# Errors that say that Redis did not execute the command, and will elsewhere, later, or after its scripts are loaded.
-_OTHER_NODE: Final = frozenset(("MOVED", "READONLY"))
-_LATER: Final = frozenset(("LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"))
-_MOVING: Final = frozenset(("ASK", "TRYAGAIN"))
-_NOT_EXECUTED: Final = _OTHER_NODE | _LATER | _MOVING | {"NOSCRIPT"}
-
-
-def _ignore(_reply: Any, _ctx: Any) -> None:
-    pass
-
-
-def _resolve(reply: Any, future: "asyncio.Future[Any]") -> None:
-    if future.done():
-        return
-    if isinstance(reply, Exception):
-        future.set_exception(reply)
-    else:
-        future.set_result(reply)
-
-
-def _make_retry(op: Op) -> None:
-    if op[SCRIPT]:
-        wire = op[WIRE]
-        op[WIRE] = (*wire[:2], as_retry(wire[2])) if wire.__class__ is tuple else as_retry(wire)
-
-
-_BODY: Final[Op] = [b"", _ignore, None, False, 0.0]  # stands for the SET that precedes an operation
+_NOT_HANDLED: Final = "the answer to a command was not handled"
 
 
 class Mux(Connection):
@@ -82,6 +66,7 @@ class Mux(Connection):
         on_down: Callable[[], None] | None = None,
         on_moved: Callable[[ReplyError], None] | None = None,
         on_moving: Callable[[Op, ReplyError], None] | None = None,
+        failures: Failures | None = None,
     ) -> None:
         super().__init__(dial, greeting, deadline)
         self._durability = durability
@@ -104,14 +89,14 @@ class Mux(Connection):
         self._ticker = self._loop.call_later(_TICK, self._tick)
         self.calls = 0
         self.flushes = 0
-        self.errors: dict[str, int] = {}  # by Redis' error code
+        self._failures = failures or Failures()
 
     # Calls
 
     def script(self, wire: bytes, on_reply: OnReply, ctx: Any, late: bool = False) -> None:
         """A script call that ends in the retry flag."""
         self.calls += 1
-        op = [wire, on_reply, ctx, _LATE if late else True, self._now]
+        op = [wire, on_reply, ctx, LATE if late else True, self._now]
         if self._ready:
             self._pending.append(op)
             self._out.append(wire)
@@ -127,9 +112,9 @@ class Mux(Connection):
         `wire` the rest of it and the script call."""
         self.calls += 1
         pieces = (head, body, wire)
-        op = [pieces, on_reply, ctx, _LATE, self._now]
+        op = [pieces, on_reply, ctx, LATE, self._now]
         if self._ready:
-            self._pending.append(_BODY)
+            self._pending.append(BODY)
             self._pending.append(op)
             self._out += pieces
             self._dirty = True
@@ -155,13 +140,14 @@ class Mux(Connection):
         if self._ready:
             self._write([wire, on_reply, ctx, None, self._now], True)
         else:
+            self._failures.count(DISCONNECTED)
             on_reply(UNAVAILABLE, ctx)
 
     def ask(self, wire: bytes, *, script: bool = False, durable: bool = True) -> "asyncio.Future[Any]":
         """The answer as a future, which raises Unavailable or ReplyError."""
         self.calls += 1
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._write([wire, _resolve, future, script, self._now], durable)
+        self._write([wire, resolve, future, script, self._now], durable)
         return future
 
     def resubmit(self, ops: list[Op]) -> None:
@@ -177,7 +163,7 @@ class Mux(Connection):
             (taken if op[WIRE].__class__ is bytes and unwanted(op[WIRE]) else kept).append(op)
         self._waiting = kept
         for op in taken:
-            op[ON_REPLY](UNAVAILABLE, op[CTX])
+            self._answer(op, UNAVAILABLE)
 
     def _write(self, op: Op, dirty: bool) -> None:
         if not self._ready:
@@ -185,7 +171,7 @@ class Mux(Connection):
             return
         wire = op[WIRE]
         if wire.__class__ is tuple:
-            self._pending.append(_BODY)
+            self._pending.append(BODY)
             self._out += wire
         else:
             self._out.append(wire)
@@ -234,29 +220,38 @@ class Mux(Connection):
             if reply is False:
                 break
             op = popleft()
-            if op is _BODY:
+            if op is BODY:
                 if reply.__class__ is ReplyError:
                     self._body_error = reply
                 continue
             if self._body_error is not None:
                 if reply.__class__ is not ReplyError:
-                    _make_retry(op)  # the script was executed without its body: a second call must be a retry
+                    make_retry(op)  # the script was executed without its body: a second call must be a retry
                 reply, self._body_error = self._body_error, None
             if reply.__class__ is ReplyError:
-                if reply.code in _NOT_EXECUTED:
+                if reply.code in NOT_EXECUTED:
                     self._redo_later(op, reply)
                     continue
-                self.errors[reply.code] = self.errors.get(reply.code, 0) + 1
-                if op[ON_REPLY] is not _resolve:
-                    if op[AT] == _FAILED:
+                self._failures.count(reply.code)
+                if op[ON_REPLY] is not resolve:
+                    if op[AT] == FAILED:
                         continue
                     reply = UNAVAILABLE
             if self._waits and op[ON_REPLY] != self._durable:
                 self._held.append((op, reply))
-            else:
+                continue
+            try:
                 op[ON_REPLY](reply, op[CTX])
+            except Exception as error:
+                log_mistake(_NOT_HANDLED, error)  # the answers behind this one are for other callers
         if self._redo_error is not None and not self._pending:
             self._recover()
+
+    def _answer(self, op: Op, reply: Any) -> None:
+        try:
+            op[ON_REPLY](reply, op[CTX])
+        except Exception as error:
+            log_mistake(_NOT_HANDLED, error)
 
     def _durable(self, reply: Any, _ctx: Any) -> None:
         """The answer to WAIT or WAITAOF: all writes of the flush before it are durable, or all of them fail."""
@@ -264,20 +259,22 @@ class Mux(Connection):
         held, self._held = self._held, []
         assert self._durability is not None
         enough = self._durability.enough(reply)
+        if held and not enough:
+            self._failures.count(NOT_DURABLE, len(held))
         for op, answer in held:
-            if not enough and op[AT] != _FAILED:
-                op[ON_REPLY](UNAVAILABLE, op[CTX])
-            if enough or op[SCRIPT] == _LATE:
-                op[ON_REPLY](answer, op[CTX])
+            if not enough and op[AT] != FAILED:
+                self._answer(op, UNAVAILABLE)
+            if enough or op[SCRIPT] == LATE:
+                self._answer(op, answer)
 
     def _redo_later(self, op: Op, error: ReplyError) -> None:
         """The command was not executed. Stop writing until all commands in flight are answered, to keep the order."""
-        if self._on_moving is not None and error.code in _MOVING:
-            if op[AT] != _FAILED:
+        if self._on_moving is not None and error.code in MOVING:
+            if op[AT] != FAILED:
                 self._on_moving(op, error)
             return
         self._ready = False
-        if op[AT] != _FAILED:
+        if op[AT] != FAILED:
             self._redo.append(op)
         self._redo_error = error
 
@@ -289,7 +286,7 @@ class Mux(Connection):
         self._redo_first()
         error, self._redo_error = self._redo_error, None
         assert error is not None
-        if error.code in _LATER:
+        if error.code in LATER:
             self._loop.call_later(0.05, self._resume)
         elif error.code != "NOSCRIPT" and self._on_moved is not None:
             self._on_moved(error)
@@ -320,18 +317,19 @@ class Mux(Connection):
         since = now - self._deadline
         while self._waiting and self._waiting[0][AT] < since:
             op = self._waiting.popleft()
-            op[ON_REPLY](UNAVAILABLE, op[CTX])
+            self._failures.count(TIMEOUT)
+            self._answer(op, UNAVAILABLE)
         if not self._pending:
             return
-        late = [op for op in self._pending if _FAILED < op[AT] < since]
+        late = [op for op in self._pending if FAILED < op[AT] < since]
         for op in late:
-            on_reply = op[ON_REPLY]
-            if on_reply == self._durable:
+            if op[ON_REPLY] == self._durable:
                 continue
-            op[AT] = _FAILED
-            if op[SCRIPT] != _LATE:
-                op[ON_REPLY] = _ignore
-            on_reply(UNAVAILABLE, op[CTX])
+            op[AT] = FAILED
+            self._failures.count(TIMEOUT)
+            self._answer(op, UNAVAILABLE)
+            if op[SCRIPT] != LATE:
+                op[ON_REPLY] = ignore
         if late and now - self._heard > 2 * self._deadline and self._transport is not None:
             self._transport.abort()
 
@@ -350,7 +348,7 @@ class Mux(Connection):
         if self._transport is not None:
             self._transport.abort()
         for op in self._unanswered():
-            op[ON_REPLY](UNAVAILABLE, op[CTX])
+            self._answer(op, UNAVAILABLE)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -363,20 +361,24 @@ class Mux(Connection):
         if not first and self._on_up is not None:
             self._on_up()
 
+    def _not_opened(self, code: str | None) -> None:
+        self._failures.count(code or DISCONNECTED)
+
     def _broken(self) -> None:
         was_ready, self._ready = self._ready or bool(self._redo), False
         ops = self._unanswered(retry=True)
         self._waiting.extendleft(reversed([op for op in ops if op[SCRIPT] is not None]))
         for op in ops:
             if op[SCRIPT] is None:
-                op[ON_REPLY](UNAVAILABLE, op[CTX])
+                self._answer(op, UNAVAILABLE)
+        self._failures.count(DISCONNECTED)
         if was_ready and self._on_down is not None:
             self._on_down()
 
     def _unanswered(self, *, retry: bool = False) -> list[Op]:
         """Take all commands without an answer, in order. Without `retry`, also those that were not written."""
         written = [*(op for op, _ in self._held), *self._redo, *self._pending]
-        ops = [op for op in written if op[AT] != _FAILED and op[ON_REPLY] != self._durable]
+        ops = [op for op in written if op[AT] != FAILED and op[ON_REPLY] != self._durable]
         self._held, self._redo, self._redo_error = [], [], None
         self._pending.clear()
         self._out.clear()
@@ -385,5 +387,5 @@ class Mux(Connection):
             self._waiting.clear()
             return ops
         for op in ops:
-            _make_retry(op)
+            make_retry(op)
         return ops

@@ -11,6 +11,7 @@ import hiredis
 from weir.redis.connection import ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import StoreError
+from weir.redis.failures import Failures
 from weir.redis.lookup import look_up
 from weir.redis.mux import Mux
 from weir.redis.partitions import TAGS
@@ -33,6 +34,7 @@ class Topology:
         self.deadline = deadline
         self.scripts = Scripts(lua)
         self.durability: Durability | None = None
+        self.failures = Failures()
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[], None] = lambda: None
         self.version = (0, 0)
@@ -205,6 +207,7 @@ class OneMaster(Topology):
             durability=self.durability,
             on_up=lambda: self.on_up(),
             on_down=lambda: self.on_down(),
+            failures=self.failures,
         )
         self.muxes[:] = [mux] * len(TAGS)
         mux.start_soon()

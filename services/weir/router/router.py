@@ -74,6 +74,7 @@ class Shared:
         store.on_event = self.delivery.on_event
         store.on_lost = self.close_clients
         store.on_restored = self.reassert
+        store.on_lapsed = self.close_services
 
     # Sessions.
 
@@ -97,6 +98,16 @@ class Shared:
         """Close every connection. The leases may be lost, so clients must subscribe again."""
         for session in list(self.clients.values()):
             session.conn.abort()
+
+    def close_services(self) -> None:
+        """Close the connections that own a service.
+
+        The leases were gone for a moment, so a service may have lost queues without an END. Only a new SUBS says so:
+        SOKS has the true count and idsHash.
+        """
+        for session in list(self.clients.values()):
+            if session.subscriptions.epoch is not None:
+                session.conn.abort()
 
     def reassert(self) -> None:
         """Redis has come back: assert again what every session is subscribed to."""

@@ -60,6 +60,7 @@ class Stats(Counters):
     qDeletedNew: int = 0
     qDeletedSecured: int = 0
     qBlocked: int = 0
+    qDamaged: int = 0  # found by the sweeper; a damaged queue counts in every round
     qSub: int = 0  # subscriptions that found a message; others do not count
     qSubAllB: int = 0
     qSubAuth: int = 0

@@ -28,8 +28,10 @@ from typing import Any, Generic, TypeVar
 
 import hiredis
 
+from weir.redis.connection import ReplyError
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.mux import Mux
+from weir.redis.operations import NOT_EXECUTED
 from weir.redis.resp import bulk, command
 from weir.redis.topology import Topology
 from weir.redis.url import Node
@@ -78,6 +80,10 @@ class Inbox(Generic[Event]):
         """Redis may or may not have executed the last LTRIM: the next drain compares its events with those handled."""
         for partition in self._partitions:
             partition.certain = False
+
+    def doubt(self, p: int) -> None:
+        """The inbox may have been deleted meanwhile: the next drain compares its events with those handled."""
+        self._partitions[p].certain = False
 
     def drain_all(self) -> None:
         for p in range(len(self._keys)):
@@ -131,8 +137,9 @@ class _Subscriber(asyncio.Protocol):
         self._on_poke = on_poke
         self._first_bytes = login + b"".join(subscribe)
         self._unconfirmed = len(subscribe)
-        self._reader = hiredis.Reader()
+        self._reader = hiredis.Reader(replyError=ReplyError)
         self._transport: asyncio.BaseTransport | None = None
+        self.refused: str | None = None  # the code of the error that Redis answered
         self.subscribed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -143,8 +150,10 @@ class _Subscriber(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not False:
-            if isinstance(reply, hiredis.ReplyError):
-                self.close()  # this node does not serve the slot, or not yet
+            if isinstance(reply, ReplyError):
+                if reply.code not in NOT_EXECUTED:
+                    self.refused = reply.code
+                self.close()  # this node does not serve the slot, or not yet, or refuses this edge
             if not isinstance(reply, list):
                 continue
             if reply[0] in (b"message", b"smessage"):
@@ -235,5 +244,7 @@ class PokeListener:
             finally:
                 for subscriber in subscribers:
                     subscriber.close()
+                    if subscriber.refused is not None:
+                        self._topology.failures.count(subscriber.refused)
             self._topology.reconcile()
             await asyncio.sleep(_RETRY_DELAY)

@@ -1,8 +1,8 @@
 """Background jobs that never end in silence.
 
 A job that fails is logged in one line and starts again. Pauses between failures grow from one second to a minute. An
-outage of Redis is expected: a periodic job skips the round without a line. Health, metrics and the page show the
-outage. An error that Redis answers is logged like any other failure.
+failure of Redis is expected: a periodic job skips the round without a line. The store counts and logs such failures
+itself (weir/redis/failures.py), and health, metrics and the page show them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from weir.redis.connection import ReplyError
 from weir.redis.errors import Unavailable
 
 _log = logging.getLogger(__name__)
@@ -56,10 +55,8 @@ class Supervisor:
             while True:
                 try:
                     await job()
-                except ReplyError:
-                    raise
                 except Unavailable:
-                    _log.debug("%s: Redis does not answer, next round in %g s", name, seconds)
+                    _log.debug("%s: Redis failed, next round in %g s", name, seconds)
                 await asyncio.sleep(seconds)
 
         self.run(name, rounds)

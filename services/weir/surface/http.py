@@ -6,7 +6,7 @@ A program brings a `Site`: its state, its numbers and its page. An endpoint that
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -42,6 +42,8 @@ class Site:
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     """/status.json, which the page reads every few seconds"""
     outage: Outage
+    problems: Callable[[], Sequence[str]] = tuple
+    """Sentences for the operator about what fails at present"""
     page: str | None = None
     """HTML"""
     metrics: Callable[[], Awaitable[str]] | None = None
@@ -113,9 +115,11 @@ async def _healthz(request: web.Request) -> web.Response:
 
 def _readyz(site: Site) -> _Handler:
     async def readyz(request: web.Request) -> web.Response:
+        problems = "".join(f"{sentence}\n" for sentence in site.problems())
         if site.is_ready():
-            return web.Response(text="ready\n")
-        return web.Response(text="draining\n" if site.is_draining() else "not ready\n", status=503)
+            return web.Response(text=f"ready\n{problems}")
+        state = "draining" if site.is_draining() else "not ready"
+        return web.Response(text=f"{state}\n{problems}", status=503)
 
     return readyz
 

@@ -84,6 +84,11 @@ def gauge(name: str, text: str, value: int, labels: str = "") -> list[str]:
     return [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name}{labels} {value}"]
 
 
+def counter_by_kind(name: str, text: str, counts: Mapping[str, int]) -> str:
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} counter"]
+    return "\n".join([*lines, *(f'{name}{{kind="{kind}"}} {count}' for kind, count in sorted(counts.items()))]) + "\n"
+
+
 def histogram(name: str, text: str, number: str, stats: Numbers) -> list[str]:
     """A histogram in seconds from counters `<number>_<upper bound in ms>` and `<number>Sum`."""
     buckets = sorted((int(k[len(number) + 1 :]), v) for k, v in stats.items() if k.startswith(number + "_"))

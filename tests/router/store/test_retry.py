@@ -12,7 +12,7 @@ import pytest
 from tests.redis.proxy import Proxy
 from tests.router.store.harness import KEY, NOW, TODAY, TestEdge, awaited, open_edge
 from weir.crypto.keys import generate
-from weir.redis import mux, resp, scripts
+from weir.redis import operations, resp, scripts
 from weir.router.store import keys
 from weir.router.store.core import LUA
 from weir.router.store.records import (
@@ -439,6 +439,22 @@ async def expire(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: _sweep(edge)
 
 
+@scenario("set_totals")
+async def set_totals(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await edge.send(await ids.made(ntf=True), ids.any())
+    return lambda: _sweep(edge)
+
+
+@scenario("publish_edge")
+async def publish_edge(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    return lambda: edge.store.stats.publish_edge({"clients": 1})
+
+
+@scenario("add_active")
+async def add_active(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    return lambda: edge.store.stats.add_active([ids.any() for _ in range(3)], [ids.any()])
+
+
 @scenario("sweep_inbox")
 async def sweep_inbox(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     await edge.store.core.ask(0, b"RPUSH", keys.inbox(0, b"dead"), b"event")
@@ -461,6 +477,8 @@ async def dump(edge: TestEdge) -> dict[bytes, Any]:
             contents[key] = {f: v for f, v in fields if f not in _RANDOM and not (FP in f or FP2 in f)}
         elif kind == b"list":
             contents[key] = await edge.store.core.ask(0, b"LRANGE", key, 0, -1)
+        elif kind == b"zset":
+            contents[key] = await edge.store.core.ask(0, b"ZRANGE", key, 0, -1)
         elif kind == b"set":
             contents[key] = sorted(await edge.store.core.ask(0, b"SMEMBERS", key))
         else:
@@ -509,7 +527,7 @@ async def test_a_lost_answer(proxy: Proxy, name: str, monkeypatch: pytest.Monkey
         retried.append(wire)
         return resp.as_retry(wire)
 
-    monkeypatch.setattr(mux, "as_retry", recording)
+    monkeypatch.setattr(operations, "as_retry", recording)
     whole = await attempt(proxy, name, lose=False)
     assert not retried
     broken = await attempt(proxy, name, lose=True)

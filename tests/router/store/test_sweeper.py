@@ -5,11 +5,13 @@ import os
 import time
 from typing import Any
 
+import pytest
+
 from tests.router.store.conftest import OpenEdge
 from tests.router.store.harness import NOW, TestEdge
 from weir.router.store import keys
 from weir.router.store.bulk import bulk_queues
-from weir.router.store.records import DeldEvent, NewLink, NtfItem, Owner, QueueInfo, Swept
+from weir.router.store.records import DeldEvent, Entry, NewLink, NtfItem, Owner, QueueInfo, QueueRecord, Swept
 from weir.wire.smp.commands import LinkData
 
 TODAY = int(time.time() // 86400)
@@ -150,3 +152,82 @@ async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
     assert calls["scan"] >= 3000 * 2 / 1000
     inner = sum(n for name, n in calls.items() if name not in ("evalsha", "scan", "info", "set", "get"))
     assert inner < 4 * 3000  # a record and its list each, and a few more where something has expired
+
+
+async def test_a_damaged_queue_does_not_stop_the_others(open_any: OpenEdge) -> None:
+    """Each round leaves it out and counts it; the totals of a round are those of all other queues."""
+    edge = await open_any(message_ttl=1000, queue_ttl_days=30)
+    now = int(time.time())
+    recs = [await edge.new() for _ in range(60)]
+    for rec in recs:
+        await edge.send(rec, ts=now - 2000, day=TODAY)
+        await edge.send(rec, ts=now - 10, day=TODAY)
+    no_list, no_day, *good = recs
+    core, p = edge.store.core, no_list.partition
+    await core.ask(p, b"SET", keys.messages(p, no_list.rcv_id), b"not a list")
+    await core.ask(no_day.partition, b"HSET", keys.queue(no_day.partition, no_day.rcv_id), b"u", b"no day")
+    for _ in range(2):
+        swept = await sweep(edge)
+        assert swept.damaged == 2
+        assert await edge.store.stats.read_stats() == {"messages": len(good), "notifications": 0}
+    for rec in good:
+        info = await edge.store.messages.info(rec, 0)
+        assert isinstance(info, QueueInfo) and info.size == 1
+
+
+async def test_twenty_thousand_expired_messages(open_any: OpenEdge) -> None:
+    edge = await open_any(message_ttl=1000, quota=100_000)
+    rec = await edge.new()
+    assert await _fill(edge, rec, 20_000, ts=int(time.time()) - 2000) == 20_000
+    assert (await sweep(edge)).messages == 20_000
+    assert await _bodies(edge, rec) == 0
+    assert (await edge.send(rec)).status.name == "OK"
+
+
+async def _fill(edge: TestEdge, rec: QueueRecord, count: int, ts: int) -> int:
+    """Messages as SEND stores them, many at once."""
+    p, ids = rec.partition, [n.to_bytes(24, "big") for n in range(count)]
+    calls = [edge.store.core.ask(p, b"SET", keys.body(p, msg_id), b"body") for msg_id in ids]
+    for at in range(0, count, 1000):
+        entries = [Entry(msg_id, ts, 0).pack() for msg_id in ids[at : at + 1000]]
+        calls.append(edge.store.core.ask(p, b"RPUSH", keys.messages(p, rec.rcv_id), *entries))
+    await asyncio.gather(*calls)
+    return await _bodies(edge, rec)
+
+
+async def _bodies(edge: TestEdge, rec: QueueRecord) -> int:
+    return len(await edge.store.core.ask(rec.partition, b"KEYS", b"{%d}:b:*" % rec.partition))
+
+
+@pytest.mark.parametrize("command", ["SEND", "SUB", "ACK", "QUE"])
+async def test_expired_messages_that_a_command_finds(open_one: OpenEdge, command: str) -> None:
+    edge = await open_one(quota=100_000)
+    rec = await edge.new(owner=Owner(1, 1))
+    await edge.send(rec, ts=NOW - 2)
+    await _fill(edge, rec, 20_000, ts=NOW - 2)
+    if command == "SEND":
+        sent = await edge.send(rec, expire_before=NOW - 1)
+        assert sent.expired == 20_001
+    elif command == "SUB":
+        assert (await edge.sub(rec, 2, 2, expire_before=NOW - 1)).expired == 20_001
+    elif command == "ACK":
+        assert (await edge.ack(rec, 1, 1, expire_before=NOW - 1)).expired == 20_000
+    else:
+        assert await edge.store.messages.info(rec, NOW - 1) == QueueInfo(0, None)
+    # A body that was acknowledged stays for a late retry, without its contents; SEND's own body stays.
+    assert await _bodies(edge, rec) == (command in ("SEND", "ACK"))
+
+
+async def test_a_page_of_nine_thousand_notifiers(open_one: OpenEdge) -> None:
+    edge = await open_one()
+    service = os.urandom(24)
+    epoch = (await edge.store.services.takeover(service, 1, TODAY)).epoch
+    ids = {n.to_bytes(24, "big") for n in range(9000)}
+    await edge.store.core.ask(7, b"SADD", keys.service_ready(7, service), *ids)
+    found: set[bytes] = set()
+    cursor: int | None = 0
+    while cursor is not None:
+        page = await edge.store.services.ntf_page(service, 1, epoch, 7, cursor, 10_000)
+        found |= set(page.ntf_ids)
+        cursor = page.cursor
+    assert found == ids

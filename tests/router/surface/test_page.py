@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.router.fleet import Fleet, router_config
 from tests.support.redis import discard, start_server
+from weir.redis.connection import ReplyError
 from weir.router.config import Auth, RouterConfig
 from weir.router.surface.http import start_http
 from weir.router.surface.page import render_page
@@ -75,6 +76,40 @@ async def test_readiness_is_tied_to_the_lease(fleet: Fleet, web: aiohttp.ClientS
     assert fleet[0].store.leases.held
     await fleet[0].store.leases.stop()
     assert await get(web, "/readyz") == (503, "not ready\n")
+
+
+async def test_failures_of_redis_are_told(fleet: Fleet, web: aiohttp.ClientSession) -> None:
+    store = fleet[0].store
+    async with web.get("/status.json") as response:
+        assert (await response.json())["problems"] == []
+    with pytest.raises(ReplyError):
+        await store.core.ask(0, b"NOSUCH")
+    sentence = "Redis answers an error (ERR)."
+    assert await get(web, "/readyz") == (200, f"ready\n{sentence}\n")
+    samples = {
+        sample.labels["kind"]: sample.value
+        for family in text_string_to_metric_families((await get(web, "/metrics/edge"))[1])
+        for sample in family.samples
+        if sample.name == "weir_redis_errors_total"
+    }
+    assert samples == dict.fromkeys(samples, 0) | {"ERR": 1}
+    assert {"OOM", "MISCONF", "timeout", "disconnected"} < samples.keys()
+    used = (await store.stats.redis_info())["memory_used_bytes"]
+    await store.core.ask(0, b"CONFIG", b"SET", b"maxmemory", int(used * 1.1))
+    try:
+        numbers = await start_http(fleet[0], reuse_port=True)  # a new server has no numbers of a moment ago
+        async with (
+            aiohttp.ClientSession(f"http://127.0.0.1:{numbers.port}") as session,
+            session.get("/status.json") as response,
+        ):
+            problems = (await response.json())["problems"]
+        await numbers.close()
+    finally:
+        await store.core.ask(0, b"CONFIG", b"SET", b"maxmemory", 0)
+    assert problems[0] == sentence
+    assert re.fullmatch(
+        r"Redis uses \d+ % of the memory that it may use; when it is full, senders get errors.", problems[1]
+    )
 
 
 async def test_numbers_are_the_fleets(fleet: Fleet, web: aiohttp.ClientSession) -> None:

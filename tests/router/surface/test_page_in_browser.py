@@ -71,13 +71,16 @@ async def test_the_page_is_complete_and_alive(tmp_path: Path) -> None:
         await asyncio.to_thread(wait_for, chrome, "queues", "3")
         await asyncio.to_thread(wait_for, chrome, "connections", "1")
         assert chrome.find_element(By.ID, "live").text == "live"
+        assert not chrome.find_element(By.ID, "problems").is_displayed()
         screenshot(chrome, "page-light")
         hold.set()
         await client
         await asyncio.to_thread(wait_for, chrome, "connections", "0")
 
-        problems = [entry for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
-        assert not problems
+        chrome.execute_script("report(['Redis is slow.', 'Its disk is full.'])")
+        assert chrome.find_element(By.ID, "problems").text == "Redis is slow. Its disk is full."
+        errors = [entry for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
+        assert not errors
         loaded = chrome.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
         assert loaded and all(name.startswith(up.http) for name in loaded), loaded
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from weir.crypto.authenticator import DUMMY_X25519
 from weir.redis.errors import UNAVAILABLE, Unavailable
+from weir.router.commands.answered import answer_failure
 from weir.router.commands.verification import Ahead, Verifier
 from weir.router.store.packing import parse_record, record_fields
 from weir.router.store.records import EntityStatus, Entry, NewQueue, QueueRecord, Status
@@ -144,7 +145,7 @@ class StandaloneHandler(Handler):
 
     async def _execute(self) -> None:
         with self._hold:
-            await self.execute()
+            await answer_failure(self, self.execute())
 
     async def execute(self) -> None:
         raise NotImplementedError
@@ -331,7 +332,7 @@ class RareQueueHandler(QueueHandler):
             if self.refuses_blocked and self.refuse_blocked(record):
                 return
             try:
-                await self.work(record)
+                await answer_failure(self, self.work(record))
                 shared = self.session.shared
                 day = shared.today()
                 if record.day != day and isinstance(record.status, EntityStatus):  # for a blocked queue, SEND notes it

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+from weir.redis.connection import ReplyError
 from weir.redis.durability import Mode
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.partitions import REGISTRY
@@ -20,7 +21,9 @@ LUA = files("weir.router.store") / "lua"
 STATUS = {s.value: s for s in Status}
 ASSOC = {a.value: a for a in Assoc}
 CHANGED_ASSOC = (Assoc.NEW, Assoc.UPDATED, Assoc.REMOVED)  # the script has increased the revision
+_BAD_KEY = ("ERR", "WRONGTYPE")  # a script failed, because of what it found in a key
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def awaited(start: Callable[[Callable[[T | Unavailable], None]], None]) -> T:
@@ -37,6 +40,22 @@ async def awaited(start: Callable[[Callable[[T | Unavailable], None]], None]) ->
 
     start(done)
     return await future
+
+
+async def isolating(items: list[T], call: Callable[[list[T]], Awaitable[R]]) -> list[tuple[list[T], R]]:
+    """Call a script for many items. An item that makes the script fail is left out, so that the others are done.
+
+    Returns the items that were done, with the answers. Errors that no item is to blame for are the caller's.
+    """
+    try:
+        return [(items, await call(items))]
+    except ReplyError as error:
+        if error.code not in _BAD_KEY:
+            raise
+    if len(items) == 1:
+        return []
+    half = len(items) // 2
+    return [*await isolating(items[:half], call), *await isolating(items[half:], call)]
 
 
 @dataclass(frozen=True, slots=True)

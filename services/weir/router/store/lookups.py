@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
+from weir.redis.failures import log_mistake
 from weir.redis.resp import bulk
 from weir.router.store import keys
 from weir.router.store.core import Core, awaited, gather_into
@@ -57,15 +58,18 @@ def _in_place(reply: Callable[[Any, int], None], place: int, record: Fetched) ->
 
 def _fetched(raw: Any, ctx: tuple[bytes, int, Callable[[Fetched], None]]) -> None:
     rcv_id, p, done = ctx
-    if raw is UNAVAILABLE:
-        done(UNAVAILABLE)
-    else:
-        done(parse_record(rcv_id, p, raw) if raw else None)
+    done(UNAVAILABLE if raw is UNAVAILABLE else _record(rcv_id, p, raw) if raw else None)
 
 
 def _fetched_by(raw: Any, ctx: tuple[int, Callable[[Fetched], None]]) -> None:
     p, done = ctx
-    if raw is UNAVAILABLE:
-        done(UNAVAILABLE)
-    else:
-        done(parse_record(raw[0], p, raw[1:]) if raw else None)
+    done(UNAVAILABLE if raw is UNAVAILABLE else _record(raw[0], p, raw[1:]) if raw else None)
+
+
+def _record(rcv_id: bytes, p: int, flat: list[bytes]) -> Fetched:
+    """UNAVAILABLE for a record that is damaged: only the commands of its own queue fail."""
+    try:
+        return parse_record(rcv_id, p, flat)
+    except (LookupError, ValueError) as error:
+        log_mistake("a queue's record is damaged", error)
+        return UNAVAILABLE

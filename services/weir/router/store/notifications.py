@@ -1,11 +1,13 @@
 """Notifiers: NKEY, NDEL, NSUB, and the notifications that wait for their notifier."""
 
+import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.router.store import keys
-from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core
+from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, isolating
 from weir.router.store.packing import notifier_fields
 from weir.router.store.records import (
     DeldEvent,
@@ -139,15 +141,17 @@ class Notifications:
             by_partition.setdefault(self._core.partition(sub.rcv_id), []).append(sub)
         for p, listed in by_partition.items():
             for at in range(0, len(listed), _BATCH):
-                batch = listed[at : at + _BATCH]
-                known: list[bytes | int] = []
-                for sub in batch:
-                    known += [self._core.token(sub.conn, sub.gen), sub.ntf_id]
-                answers = await self._core.call(p, "reassert_ntfs", [keys.queue(p, sub.rcv_id) for sub in batch], known)
-                for sub, answer in zip(batch, answers, strict=True):
-                    if answer:
-                        kind = {1: EndEvent, 2: DeldEvent, 3: NtfEvent}[answer]
-                        self._emit(kind(sub.ntf_id, sub.conn, sub.gen))
+                for batch, answers in await isolating(listed[at : at + _BATCH], partial(self._reassert, p)):
+                    for sub, answer in zip(batch, answers, strict=True):
+                        if answer:
+                            kind = {1: EndEvent, 2: DeldEvent, 3: NtfEvent}[answer]
+                            self._emit(kind(sub.ntf_id, sub.conn, sub.gen))
+
+    def _reassert(self, p: int, subs: list[HeldNtf]) -> "asyncio.Future[Any]":
+        known: list[bytes | int] = []
+        for sub in subs:
+            known += [self._core.token(sub.conn, sub.gen), sub.ntf_id]
+        return self._core.call(p, "reassert_ntfs", [keys.queue(p, sub.rcv_id) for sub in subs], known)
 
 
 def _nsubscribed(

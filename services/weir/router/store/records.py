@@ -286,6 +286,7 @@ class Swept(NamedTuple):
     messages: int
     notifications: int
     queues: int
+    damaged: int = 0  # queues that were left out because of what is in their keys
 
 
 class ServiceError(Enum):

@@ -74,8 +74,7 @@ class Stats:
                 salt = blake2b(key, key=self._core.config.placement_key, digest_size=32).digest()
                 hashes = [blake2b(i, key=salt, digest_size=8).digest() for i in listed]
                 for at in range(0, len(hashes), 500):
-                    asked.append(self._core.ask_registry(b"PFADD", key, *hashes[at : at + 500]))
-                asked.append(self._core.ask_registry(b"EXPIRE", key, days * 86400))
+                    asked.append(self._core.call(REGISTRY, "add_active", [key], [days * 86400, *hashes[at : at + 500]]))
         await asyncio.gather(*asked)
 
     async def counts(self) -> dict[str, int]:
@@ -137,12 +136,11 @@ class Stats:
         """Publish the gauges of this edge. They expire soon after the edge stops."""
         key = keys.edge_gauges(self._core.edge)
         ttl = int(self._core.config.lease * 1500)
-        await asyncio.gather(
-            self._core.ask_registry(b"SET", key, json.dumps(dict(gauges)).encode(), b"PX", ttl),
-            self._core.ask_registry(b"ZADD", keys.EDGES, int(time.time()), self._core.edge),
-            self._core.ask_registry(
-                b"ZREMRANGEBYSCORE", keys.EDGES, 0, int(time.time() - 60 - self._core.config.lease)
-            ),
+        now = int(time.time())
+        oldest = int(now - 60 - self._core.config.lease)
+        published = json.dumps(dict(gauges)).encode()
+        await self._core.call(
+            REGISTRY, "publish_edge", [key, keys.EDGES], [published, ttl, self._core.edge, now, oldest]
         )
 
     async def read_edges(self) -> dict[str, dict[str, int]]:

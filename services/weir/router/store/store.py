@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from weir.redis.connect import connect
 from weir.redis.errors import StoreError, Unavailable
+from weir.redis.failures import Failures
 from weir.redis.topology import Topology
 from weir.redis.url import parse
 from weir.router.store import keys
@@ -39,6 +40,7 @@ class Store:
         self.on_event: Callable[[Event], None] = lambda _event: None
         self.on_lost: Callable[[], None] = lambda: None
         self.on_restored: Callable[[], None] = lambda: None
+        self.on_lapsed: Callable[[], None] = lambda: None
         self.core = core = Core(config, where)
         self.edge = core.edge
         self.partition = core.partition
@@ -64,6 +66,7 @@ class Store:
             self._arrived,
             on_lost=lambda: self.on_lost(),
             on_restored=lambda: self.on_restored(),
+            on_lapsed=lambda: self.on_lapsed(),
         )
         self.inbox, self.leases = self.presence.inbox, self.presence.leases
         self._closed_connections: set[int] = set()  # connections that closed in this turn of the loop
@@ -146,6 +149,11 @@ class Store:
         return self.core.connected
 
     @property
+    def failures(self) -> Failures:
+        """The failures of Redis that this edge has met."""
+        return self.topology.failures
+
+    @property
     def round_trips(self) -> int:
         """Calls made so far. The calls of one turn of the loop share one write."""
         return sum(mux.calls for mux in self.topology.nodes)
@@ -161,8 +169,11 @@ class Store:
 
     async def _check_placement(self) -> None:
         check = self.placement.check()
-        await self.core.ask_registry(b"SET", keys.PLACEMENT, check, b"NX")
-        if await self.core.ask_registry(b"GET", keys.PLACEMENT) != check:
+        found = await self.core.ask_registry(b"GET", keys.PLACEMENT)
+        if found is None:  # a deployment that exists starts its edges also while Redis is full or cannot write
+            await self.core.ask_registry(b"SET", keys.PLACEMENT, check, b"NX")
+            found = await self.core.ask_registry(b"GET", keys.PLACEMENT)
+        if found != check:
             raise StoreError("the placement key is not the key that the data in this Redis was placed with")
 
 

@@ -1,13 +1,15 @@
 """SUB, asserting subscriptions after Redis was unavailable, and releasing them when a connection closes."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.forms import Field, Key, Number, Variable, key_start, wire_forms
 from weir.redis.resp import RETRY_FLAG, bulk
 from weir.router.store import keys
-from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into
+from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into, isolating
 from weir.router.store.records import (
     Assoc,
     DeldEvent,
@@ -135,18 +137,22 @@ class Subscriptions:
             by_partition.setdefault(self._core.partition(sub.rcv_id), []).append(sub)
         for p, listed in by_partition.items():
             for at in range(0, len(listed), _RELEASE_BATCH):
-                batch = listed[at : at + _RELEASE_BATCH]
-                known: list[bytes | int] = [expire_before]
-                for sub in batch:
-                    known += [self._core.token(sub.conn, sub.gen), sub.msg_id]
-                answers = await self._core.call(p, "reassert", [keys.queue(p, sub.rcv_id) for sub in batch], known)
-                for sub, answer in zip(batch, answers, strict=True):
-                    if isinstance(answer, bytes):
-                        self._emit(MsgEvent(sub.rcv_id, Entry.parse(answer), sub.conn, sub.gen))
-                    elif answer == 1:
-                        self._emit(EndEvent(sub.rcv_id, sub.conn, sub.gen))
-                    elif answer == 2:
-                        self._emit(DeldEvent(sub.rcv_id, sub.conn, sub.gen))
+                for batch, answers in await isolating(
+                    listed[at : at + _RELEASE_BATCH], partial(self._reassert, p, expire_before)
+                ):
+                    for sub, answer in zip(batch, answers, strict=True):
+                        if isinstance(answer, bytes):
+                            self._emit(MsgEvent(sub.rcv_id, Entry.parse(answer), sub.conn, sub.gen))
+                        elif answer == 1:
+                            self._emit(EndEvent(sub.rcv_id, sub.conn, sub.gen))
+                        elif answer == 2:
+                            self._emit(DeldEvent(sub.rcv_id, sub.conn, sub.gen))
+
+    def _reassert(self, p: int, expire_before: int, subs: list[Held]) -> "asyncio.Future[Any]":
+        known: list[bytes | int] = [expire_before]
+        for sub in subs:
+            known += [self._core.token(sub.conn, sub.gen), sub.msg_id]
+        return self._core.call(p, "reassert", [keys.queue(p, sub.rcv_id) for sub in subs], known)
 
     def release(
         self, rcv_ids: Iterable[bytes], ntf_rcv_ids: Iterable[bytes], conn: int, done: Callable[[Any], None]

@@ -1,20 +1,22 @@
 """The sweeper: expires messages, notifications and queues that no command comes across, and inboxes of dead edges.
 
 One edge at a time sweeps, under a lock. It scans the keys in slices, each of which blocks Redis only briefly. A
-complete round also counts what is left, and so corrects the totals in the statistics.
+complete round also counts what is left, and so corrects the totals in the statistics. A queue whose keys are damaged is
+counted and left out.
 """
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from weir.redis.mux import Mux
 from weir.redis.partitions import REGISTRY
 from weir.redis.resp import command
 from weir.router.store import keys
-from weir.router.store.core import Core
+from weir.router.store.core import Core, isolating
 from weir.router.store.links import Links
 from weir.router.store.records import Swept
 from weir.wire.smp import ids_hash
@@ -28,6 +30,25 @@ _BATCH = 20  # queues of one script call
 class _Left:
     messages: int = 0
     notifications: int = 0
+
+
+@dataclass
+class _Expired:
+    """What was removed, what is left, and how many queues could not be expired."""
+
+    messages: int = 0
+    notifications: int = 0
+    queues: int = 0
+    damaged: int = 0
+    left: _Left = field(default_factory=_Left)
+
+    def add(self, other: "_Expired") -> None:
+        self.messages += other.messages
+        self.notifications += other.notifications
+        self.queues += other.queues
+        self.damaged += other.damaged
+        self.left.messages += other.left.messages
+        self.left.notifications += other.left.notifications
 
 
 class Sweeper:
@@ -49,25 +70,22 @@ class Sweeper:
         if cursor == 0:
             self._census = _Left()
         following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN), durable=False)
-        messages = notifications = queues = 0
-        for dropped, ntfs, deleted, left in await asyncio.gather(*self._expire(found, muxes[node])):
-            messages += dropped
-            notifications += ntfs
-            queues += deleted
-            if self._census is not None:
-                self._census.messages += left.messages
-                self._census.notifications += left.notifications
+        done = _Expired()
+        for part in await asyncio.gather(*self._expire(found, muxes[node])):
+            done.add(part)
+        if self._census is not None:
+            self._census.messages += done.left.messages
+            self._census.notifications += done.left.notifications
+        messages, notifications = done.messages, done.notifications
         self._unsaved.messages -= messages
         self._unsaved.notifications -= notifications
         position = int(following)
         following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
         if following_cursor == 0 and self._census is not None:
             seen = self._census
-            await self._core.ask_registry(
-                b"HSET", keys.STATS, b"messages", seen.messages, b"notifications", seen.notifications
-            )
+            await self._core.call(REGISTRY, "set_totals", [keys.STATS], [seen.messages, seen.notifications])
             self._unsaved.messages, self._unsaved.notifications, self._census = 0, 0, None
-        return Swept(following_cursor, messages, notifications, queues)
+        return Swept(following_cursor, messages, notifications, done.queues, done.damaged)
 
     async def stop_sweeping(self) -> None:
         """Release the lock, so that another edge can continue at once."""
@@ -88,34 +106,43 @@ class Sweeper:
             work += [self._expire_queues(p, listed[n : n + _BATCH]) for n in range(0, len(listed), _BATCH)]
         return work
 
-    async def _drop_inbox(self, p: int, edge: bytes) -> tuple[int, int, int, _Left]:
+    async def _drop_inbox(self, p: int, edge: bytes) -> _Expired:
         await self._core.call(p, "sweep_inbox", [keys.inbox(p, edge), keys.lease(p, edge)], [])
-        return 0, 0, 0, _Left()
+        return _Expired()
 
-    async def _expire_queues(self, p: int, queues: list[bytes]) -> tuple[int, int, int, _Left]:
-        """Returns the messages, notifications and queues removed, and what is left."""
+    async def _expire_queues(self, p: int, queues: list[bytes]) -> _Expired:
         now = int(time.time())
         days = self._core.config.queue_ttl_days
         today = datetime.now(UTC).date().toordinal() - datetime(1970, 1, 1).toordinal()
         used: int | bytes = b"" if days is None else today - days
-        raw = await self._core.call(
-            p, "expire", queues, [now - self._core.config.message_ttl, now - self._core.config.ntf_ttl, used]
+        args: list[bytes | int] = [now - self._core.config.message_ttl, now - self._core.config.ntf_ttl, used]
+        expired = _Expired(damaged=len(queues))
+        for done, raw in await isolating(queues, partial(self._call_expire, p, args)):
+            left = _Left(raw[2], raw[3])
+            unused = list(zip(raw[4::2], raw[5::2], strict=True))
+            expired.add(_Expired(raw[0], raw[1], damaged=-len(done), left=left))
+            for queue in unused:
+                deleted = await isolating([queue], partial(self._delete, p, used))
+                expired.add(deleted[0][1] if deleted else _Expired(damaged=1))
+        return expired
+
+    def _call_expire(self, p: int, args: list[bytes | int], queues: list[bytes]) -> "asyncio.Future[Any]":
+        return self._core.call(p, "expire", queues, args)
+
+    async def _delete(self, p: int, used: int | bytes, unused: list[tuple[bytes, bytes]]) -> _Expired:
+        """Delete a queue that is not in use: its recipient id, and its notifier id or b""."""
+        [(rcv_id, ntf_id)] = unused
+        gone = await self._core.call(
+            p,
+            "delete",
+            [keys.queue(p, rcv_id), keys.messages(p, rcv_id)],
+            [b"", b"", ids_hash.of_id(rcv_id), ids_hash.of_id(ntf_id), used],
         )
-        deleted, left = 0, _Left(raw[2], raw[3])
-        for at in range(4, len(raw), 2):
-            rcv_id, ntf_id = raw[at], raw[at + 1]
-            gone = await self._core.call(
-                p,
-                "delete",
-                [keys.queue(p, rcv_id), keys.messages(p, rcv_id)],
-                [b"", b"", ids_hash.of_id(rcv_id), ids_hash.of_id(ntf_id), used],
-            )
-            if not isinstance(gone, int):
-                deleted += 1
-                self._unsaved.messages -= gone[0]
-                self._unsaved.notifications -= gone[1]
-                left.messages -= gone[0]
-                left.notifications -= gone[1]
-                if gone[2]:
-                    await self._links.free(gone[2], rcv_id)
-        return raw[0], raw[1], deleted, left
+        if isinstance(gone, int):
+            return _Expired()
+        messages, notifications, link_id = gone
+        self._unsaved.messages -= messages
+        self._unsaved.notifications -= notifications
+        if link_id:
+            await self._links.free(link_id, rcv_id)
+        return _Expired(queues=1, left=_Left(-messages, -notifications))

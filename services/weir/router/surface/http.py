@@ -9,9 +9,9 @@ from typing import Any
 import weir
 from weir.router.surface.metrics import render_fleet
 from weir.router.surface.page import render_page
-from weir.router.surface.view import OUTAGE, EdgeView, Fleet
+from weir.router.surface.view import OUTAGE, EdgeView, Fleet, memory_problems
 from weir.surface.http import HttpServer, Site, serve_site
-from weir.telemetry.metrics import render_edge
+from weir.telemetry.metrics import counter_by_kind, render_edge
 
 
 async def start_http(edge: EdgeView, *, reuse_port: bool) -> HttpServer:
@@ -22,6 +22,7 @@ async def start_http(edge: EdgeView, *, reuse_port: bool) -> HttpServer:
         is_draining=lambda: edge.draining,
         status=numbers.status,
         outage=OUTAGE,
+        problems=edge.store.failures.recent,
         page=render_page(config, edge.address, weir.__version__) if config.http.page else None,
         metrics=numbers.metrics if config.http.metrics else None,
         edge_metrics=numbers.edge_metrics if config.http.metrics else None,
@@ -48,6 +49,7 @@ class _Numbers:
             "received": stats.get("msgRecv", 0) + stats.get("msgRecvGet", 0),
             "folds": numbers.total("folds"),
             "ready": self._edge.ready,
+            "problems": [*self._edge.store.failures.recent(), *memory_problems(numbers.redis)],
             "time": numbers.taken_at,
         }
 
@@ -59,4 +61,7 @@ class _Numbers:
     def edge_metrics(self) -> str:
         edge = self._edge
         uptime = time.time() - edge.started_at
-        return render_edge(edge.gauges(), edge.counted(), ready=edge.ready, uptime=uptime, version=weir.__version__)
+        rendered = render_edge(edge.gauges(), edge.counted(), ready=edge.ready, uptime=uptime, version=weir.__version__)
+        return rendered + counter_by_kind(
+            "weir_redis_errors_total", "Commands that Redis failed, this edge.", edge.store.failures.totals()
+        )

@@ -103,6 +103,11 @@ STATS: tuple[Metric, ...] = (
     ),
 )
 
+# Weir's own counters of the fleet.
+OWN_STATS: tuple[Metric, ...] = (
+    Metric("weir_damaged_queues", "counter", "Queues that the sweeper left out, in each round.", (("", "qDamaged"),)),
+)
+
 # Present contents of the store.
 COUNTS: tuple[Metric, ...] = (
     _one("queues_total1", "gauge", "Queues stored.", "queues"),
@@ -238,7 +243,14 @@ def render_fleet(
     """The whole fleet, the same from every edge. `ports` is the label the sockets get."""
     total = sum_edges(edges.values())
     lines: list[str] = []
-    for metrics, numbers in ((STATS, stats), (RELAYS, stats), (SERVICES, stats), (COUNTS, counts), (GAUGES, total)):
+    for metrics, numbers in (
+        (STATS, stats),
+        (RELAYS, stats),
+        (SERVICES, stats),
+        (OWN_STATS, stats),
+        (COUNTS, counts),
+        (GAUGES, total),
+    ):
         for metric in metrics:
             lines += family(metric, numbers)
     for name, kind in NOT_HERE:

@@ -18,6 +18,7 @@ from weir.telemetry.metrics import sum_edges
 OUTAGE = Outage((Unavailable,), "Redis does not answer")
 
 _FRESH = 1.0  # seconds that the fleet's numbers are reused
+_FILLS_UP = 0.75  # share of Redis' memory limit; the alert WeirRedisFillsUp has the same
 
 
 class ClientInfo(NamedTuple):
@@ -100,3 +101,11 @@ class Fleet:
         # This edge's present gauges replace the gauges that it published last.
         own = {self._edge.edge_id: self._edge.gauges()}
         return FleetNumbers(stats, counts, {**edges, **own}, redis)
+
+
+def memory_problems(redis: Mapping[str, float]) -> list[str]:
+    """A sentence when Redis' memory fills up."""
+    used, most = redis.get("memory_used_bytes", 0), redis.get("memory_max_bytes", 0)
+    if not most or used < _FILLS_UP * most:
+        return []
+    return [f"Redis uses {100 * used / most:.0f} % of the memory that it may use; when it is full, senders get errors."]

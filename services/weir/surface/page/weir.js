@@ -16,11 +16,19 @@ function show(status) {
   if (!previous || status.time > previous.time) previous = status;
 }
 
+function report(problems) {
+  const place = document.getElementById("problems");
+  place.textContent = problems.join(" ");
+  place.hidden = problems.length === 0;
+}
+
 async function refresh() {
   try {
     const answer = await fetch("status.json", { cache: "no-store" });
     if (!answer.ok) throw new Error(String(answer.status));
-    show(await answer.json());
+    const status = await answer.json();
+    show(status);
+    report(status.problems || []);
     live.dataset.state = "live";
     live.textContent = "live";
   } catch {

@@ -7,6 +7,7 @@
 -- include: acked
 -- include: tag
 -- include: entry
+-- include: works_when_full
 local r = redis.call('HMGET', KEYS[1], 'r', 'u')
 if r[1] ~= ARGV[1] then return r[1] and STALE or GONE end
 if r[2] ~= ARGV[3] then redis.call('HSET', KEYS[1], 'u', ARGV[3]) end

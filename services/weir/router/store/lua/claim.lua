@@ -4,6 +4,7 @@
 --      5 '1' on a retry (it draws another epoch, which is harmless)
 -- Answers the epoch.
 -- include: tell
+-- include: works_when_full
 local r = redis.call('HMGET', KEYS[1], 'e', 'o')
 local epoch = math.max(tonumber(r[1] or 0) + 1, tonumber(ARGV[2]))
 redis.call('HSET', KEYS[1], 'e', epoch, 'o', ARGV[1] .. epoch, 'w', ARGV[4])

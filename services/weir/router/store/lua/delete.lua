@@ -10,6 +10,7 @@
 -- include: share
 -- include: drop_notifier
 -- include: entry
+-- include: works_when_full
 local q, m, own = KEYS[1], KEYS[2], ARGV[2]
 local r = redis.call('HMGET', q, 'r', 'o', 'rs', 's', 'n', 'no', 'ns', 'l', 'u')
 if not r[1] then

@@ -5,6 +5,7 @@
 -- Answers 1 STALE, 2 GONE, or {notifications removed, rev (one more when there was a notifier id)}.
 -- include: status
 -- include: drop_notifier
+-- include: works_when_full
 local r = redis.call('HMGET', KEYS[1], 'r', 'n', 'no', 'ns')
 if not r[1] then return GONE end
 if not r[2] and (ARGV[4] == '1' or r[1] == ARGV[1]) then return {0, tonumber(r[1])} end

@@ -9,7 +9,7 @@
 -- include: alive
 local before, ntf_before, used = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local messages, notifications, left, waiting = 0, 0, 0, 0
-local unused = {}
+local answer = {0, 0, 0, 0}
 
 for _, q in ipairs(KEYS) do
   local r = redis.call('HMGET', q, 'u', 'o', 'rs', 'n', 'ns')
@@ -36,9 +36,10 @@ for _, q in ipairs(KEYS) do
   if used and r[1] and tonumber(r[1]) < used and not alive(r[2]) then
     local service = r[3] and r[3] ~= '' and redis.call('HMGET', tag .. ':v:' .. r[3], 'o', 'u')
     if not service or (not alive(service[1]) and tonumber(service[2] or 0) < used) then
-      unused[#unused + 1] = id
-      unused[#unused + 1] = r[4] or ''
+      answer[#answer + 1] = id
+      answer[#answer + 1] = r[4] or ''
     end
   end
 end
-return {messages, notifications, left, waiting, unpack(unused)}
+answer[1], answer[2], answer[3], answer[4] = messages, notifications, left, waiting
+return answer

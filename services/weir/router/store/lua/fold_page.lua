@@ -5,6 +5,7 @@
 -- Answers 6 FENCED or {cursor, recipient id, entry, …}; cursor '0' ends the partition.
 -- include: status
 -- include: first_entry
+-- include: works_when_full
 local token, before = ARGV[1], tonumber(ARGV[4])
 local again = ARGV[5] == '1' or ARGV[6] == '1'
 if redis.call('HGET', KEYS[1], 'o') ~= token then return FENCED end

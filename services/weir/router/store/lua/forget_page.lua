@@ -4,6 +4,7 @@
 --      5 '1' on a retry (makes no difference)
 -- Answers how many queues were removed. With 0, the share is deleted.
 -- include: tell
+-- include: works_when_full
 local v, service = KEYS[1], ARGV[1]
 local owner = redis.call('HGET', v, 'o')
 if owner then

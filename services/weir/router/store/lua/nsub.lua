@@ -8,6 +8,7 @@
 -- include: status
 -- include: lost
 -- include: associate
+-- include: works_when_full
 local q, token, own, id, service = KEYS[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local r = redis.call('HMGET', q, 'r', 'no', 'ns')
 if r[1] ~= ARGV[1] then return r[1] and STALE or GONE end

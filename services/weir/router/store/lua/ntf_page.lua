@@ -5,4 +5,6 @@
 -- include: status
 if redis.call('HGET', KEYS[1], 'o') ~= ARGV[1] then return FENCED end
 local scan = redis.call('SSCAN', KEYS[2], ARGV[2], 'COUNT', ARGV[3])
-return {scan[1], unpack(scan[2])}
+local page = {scan[1]}
+for n, id in ipairs(scan[2]) do page[n + 1] = id end
+return page

@@ -5,6 +5,7 @@
 -- Answers for each record: 0 unchanged, 1 another connection owns it, 2 the queue is gone, or the entry to deliver.
 -- include: first_entry
 -- include: alive
+-- include: works_when_full
 local answers = {}
 for n, q in ipairs(KEYS) do
   local token, known = ARGV[2 * n], ARGV[2 * n + 1]

@@ -3,6 +3,7 @@
 -- ARGV for each record: owner token, notifier id; last: '1' on a retry (makes no difference)
 -- Answers for each record: 0 nothing waits, 1 another connection owns it, 2 the notifier is gone, 3 notifications wait.
 -- include: alive
+-- include: works_when_full
 local answers = {}
 for n, q in ipairs(KEYS) do
   local token, ntf = ARGV[2 * n - 1], ARGV[2 * n]

@@ -45,10 +45,15 @@ if r[6] then
     if day then redis.call('HSET', q, 'u', day) end
     return QUOTA
   end
+  if redis.call('EXISTS', KEYS[3]) == 0 then return GONE end -- Redis refused the SET, and this answer is not used
   redis.call('HDEL', q, 'f')
 end
 
-local size = redis.call('RPUSH', m, entry)
+local size = redis.pcall('RPUSH', m, entry)
+if type(size) == 'table' then -- Redis is full since the SET: without its message the body would stay until it expires
+  redis.pcall('UNLINK', KEYS[3])
+  return size
+end
 local first = entry
 if size > 1 then
   local removed

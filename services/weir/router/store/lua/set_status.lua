@@ -5,6 +5,7 @@
 -- Answers the new rev as a negative number, or 1 STALE, 2 GONE.
 -- include: status
 -- include: tell
+-- include: works_when_full
 local q, status = KEYS[1], ARGV[2]
 local r = redis.call('HMGET', q, 'r', 'o', 'rs', 't')
 if not r[1] then return GONE end

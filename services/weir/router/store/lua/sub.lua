@@ -10,6 +10,7 @@
 -- include: tag
 -- include: status
 -- include: association
+-- include: works_when_full
 local call = redis.call
 local token, day, service, retry = ARGV[1], ARGV[2], ARGV[4], ARGV[#ARGV] == '1'
 local own = string.match(token, '^[^:]*:[^:]*:') -- 'edge:connection:'
