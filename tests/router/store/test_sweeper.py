@@ -4,12 +4,17 @@ import asyncio
 import os
 import time
 from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
 
 from tests.router.store.conftest import OpenEdge
 from tests.router.store.harness import NOW, TestEdge
+from weir.redis.errors import UNAVAILABLE
 from weir.router.store import keys
 from weir.router.store.bulk import bulk_queues
 from weir.router.store.records import DeldEvent, NewLink, NtfItem, Owner, QueueInfo, Swept
+from weir.runtime.broadcast import Task
 from weir.wire.smp.commands import LinkData
 
 TODAY = int(time.time() // 86400)
@@ -118,6 +123,34 @@ async def test_a_round_corrects_the_numbers_of_messages_and_notifications(open_a
     await edge.store.queues.update_day(recs[0], TODAY - 31)
     assert (await sweep(edge)).queues == 1
     assert await stored() == (4, 1)  # what went with an unused queue is not counted
+
+
+async def test_a_round_corrects_nothing_while_messages_come_and_go(open_any: OpenEdge) -> None:
+    """An edge has counters that it has not saved. A correction now would count these messages twice."""
+    sweeping, sending = await open_any(), await open_any()
+    await sending.store.stats.publish_edge({})
+
+    async def save(task: Task) -> None:
+        await sending.store.stats.add_stats({"msgSent": 5})
+
+    for rec in [await sending.new() for _ in range(5)]:
+        await sending.send(rec, ts=int(time.time()))
+    sending.store.broadcast.work = save
+    await sweep(sweeping)
+    assert (await sweeping.store.stats.counts())["messages"] == 5
+
+
+async def test_a_round_corrects_nothing_while_an_edge_does_not_answer(
+    open_any: OpenEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weir.router.store.store.SAVE_LIMIT", 0.05)
+    sweeping, silent = await open_any(), await open_any()
+    await silent.store.stats.publish_edge({})
+    silent.store.broadcast.work = AsyncMock(side_effect=UNAVAILABLE)
+    await silent.send(await silent.new(), ts=int(time.time()))
+    await sweep(sweeping)
+    await silent.store.stats.add_stats({})
+    assert (await sweeping.store.stats.counts())["messages"] == 1
 
 
 async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
