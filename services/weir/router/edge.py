@@ -5,6 +5,7 @@ An edge is a process that owns sockets and no state. Killing an edge loses nothi
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -24,7 +25,7 @@ from weir.router.surface.tasks import work
 from weir.router.surface.view import ClientInfo
 from weir.runtime import edge as runtime
 from weir.runtime.counters import increase
-from weir.runtime.process import run_until_stopped
+from weir.runtime.process import raise_descriptor_limit, run_until_stopped
 from weir.runtime.rate import SAMPLE_INTERVAL, Rate
 from weir.surface.control.port import ControlPort
 from weir.surface.http import HttpServer
@@ -34,6 +35,8 @@ from weir.transport.server import TransportConfig
 from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
 from weir.wire.errors import HandshakeError
+
+_OTHER_DESCRIPTORS = 100  # Redis (a cluster has several nodes), listening sockets, viewers, files
 
 
 class Edge(runtime.Edge[SmpConnection, Session]):
@@ -149,8 +152,8 @@ class Edge(runtime.Edge[SmpConnection, Session]):
 
     def counted(self) -> dict[str, int]:
         """Events of this process since its start, by the reference's names."""
-        lost = {f"connections_{reason}": count for reason, count in self.lost_connections().items() if count}
-        return self.router.stats.totals() | lost
+        ended = {f"connections_{reason}": count for reason, count in self.ended_connections().items() if count}
+        return self.router.stats.totals() | ended
 
     def clients(self) -> Iterator[ClientInfo]:
         offset = time() - monotonic()
@@ -185,7 +188,7 @@ def _edge_config(config: RouterConfig) -> runtime.EdgeConfig:
         transport=TransportConfig(
             handshake_timeout=transport.handshake_timeout,
             half_open=transport.half_open,
-            max_clients=transport.max_clients,
+            max_clients=transport.max_clients or _most_clients(config.proxy.relay_limit),
             send_timeout=transport.send_timeout,
             outgoing_bytes=transport.outgoing_bytes,
             outgoing_low_bytes=transport.outgoing_low_bytes,
@@ -195,6 +198,15 @@ def _edge_config(config: RouterConfig) -> runtime.EdgeConfig:
         idle_ttl=inactive.ttl if inactive.disconnect else None,
         idle_check=inactive.check_interval,
     )
+
+
+def _most_clients(relays: int) -> int:
+    """As many as file descriptors allow. The rest is for Redis, health, metrics, the control port and relays.
+
+    An edge without free descriptors could not connect to Redis again, and would look dead to its orchestrator.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limit - min(limit // 4, relays + _OTHER_DESCRIPTORS)
 
 
 def _store_config(config: RouterConfig) -> StoreConfig:
@@ -219,4 +231,5 @@ def _store_config(config: RouterConfig) -> StoreConfig:
 
 async def run_edge(config: RouterConfig, *, on_ready: Callable[[Edge], None] | None = None) -> int:
     """Run an edge until SIGTERM or SIGINT, then drain it. Return the exit code."""
+    raise_descriptor_limit()
     return await run_until_stopped(Edge.start(config), on_ready)

@@ -132,15 +132,15 @@ class Edge(ABC, Generic[C, S]):
         gauges["certificate_days"] = int(self.identity.days_to_expiry())
         return gauges
 
-    def lost_connections(self) -> dict[str, int]:
-        """Connections that this edge ended before their client meant to, since the start, by reason."""
+    def ended_connections(self) -> dict[str, int]:
+        """Connections that this edge has ended against its client's will since the start, by reason."""
         if self._listener is None:
             return {}
         stats = self._listener.stats
         return {
             "refused": stats.refused,
-            "crowdedOut": stats.crowded_out,
-            "timedOut": stats.timed_out,
+            "crowded_out": stats.crowded_out,
+            "timed_out": stats.timed_out,
             "failed": stats.failed,
             "stalled": stats.stalled,
         }
