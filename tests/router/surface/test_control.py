@@ -111,6 +111,23 @@ async def test_a_role_is_set_once(control: ControlPort) -> None:
     assert await admin.say(f"auth {USER}") == "Current role is CPRAdmin, start new session to change."
 
 
+async def test_wrong_passwords_of_an_address_are_slowed_down(
+    control: ControlPort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second connection does not help, and `weir smp ctl` says why."""
+    monkeypatch.setattr("weir.surface.control.backoff.FIRST_PAUSE", 60.0)
+    first = await Session.open(control)
+    first._writer.write(b"auth wrong\n")
+    async with asyncio.timeout(10):
+        while (said := await (await Session.open(control)).say(f"auth {ADMIN}")) == "Current role is CPRAdmin":
+            pass
+    assert said.startswith("error: too many wrong passwords, wait ")
+    monkeypatch.setenv("WEIR_CONTROL_PASSWORD", ADMIN)
+    assert await asyncio.to_thread(main, ["smp", "ctl", "--port", str(control.port), "stats"]) == 1
+    refused, auth = capsys.readouterr().out.splitlines()
+    assert refused.startswith("error: too many wrong passwords, wait ") and auth == "AUTH"
+
+
 async def test_help_unknown_words_and_wrong_counts(control: ControlPort) -> None:
     session = await Session.open(control, ADMIN)
     assert await session.say("help", HELP.count("\n") + 1) == HELP
