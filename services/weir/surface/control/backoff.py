@@ -4,8 +4,8 @@
     in the pause     further passwords of the address are refused, and not compared
     right password   the address is forgotten
 
-An address is also forgotten an hour after its last wrong password. IPv6 addresses count by their /64 network, because one
-machine has all addresses of its network. Only the addresses that were wrong last are remembered; none is logged.
+An address is also forgotten an hour after its last wrong password. IPv6 addresses count by their /64 network, because
+one machine has all addresses of its network. Only the addresses that were wrong last are remembered; none is logged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One session at the control port: authorisation and the choice of the command. No sockets.
 
-A session gets its role once, by `auth`. A second `auth` shows the role and does not change it. Wrong passwords slow their
-address down (backoff.py). The log names a command and never its arguments: queue ids and passwords stay between the
-operator and the port.
+A session gets its role once, by `auth`. A second `auth` shows the role and does not change it. Wrong passwords slow
+their address down (backoff.py). The log names a command and never its arguments: queue ids and passwords stay between
+the operator and the port.
 """
 
 from __future__ import annotations
