@@ -201,6 +201,13 @@ EDGES = (
     lines("Handshakes in progress", (edge("weir_edge_handshakes"), "{{pod}}")),
     lines("Sockets accepted", (edge_rate("weir_edge_sockets_accepted"), "{{pod}}"), unit="ops"),
     lines(
+        "Connections ended by edges",
+        (rate("weir_connections_ended", "reason"), "{{reason}} {{job}}"),
+        unit="ops",
+        text="refused: no room for more clients, or the edge stops. crowded_out: too many handshakes at once. "
+        "timed_out: a handshake took too long. failed: TLS or versions did not fit. stalled: a client did not read.",
+    ),
+    lines(
         "Bytes waiting for clients",
         (edge("weir_edge_outgoing_bytes"), "{{pod}}"),
         unit="bytes",

@@ -137,9 +137,11 @@ async def control(port: int, queue: IDS) -> None:
 
 def pages(up: Up) -> dict[str, bytes]:
     found = {}
+    metrics = up.run["metrics"].removesuffix("/metrics")
     for path in ("/", "/status.json", "/metrics", "/metrics/edge", "/healthz", "/readyz", "/nothing/here"):
+        server = metrics if path.startswith("/metrics") else up.http
         try:
-            with urllib.request.urlopen(up.http + path, timeout=10) as response:
+            with urllib.request.urlopen(server + path, timeout=10) as response:
                 found[path] = response.read()
         except urllib.error.HTTPError as error:
             found[path] = error.read()

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -57,6 +58,7 @@ def test_it_starts_says_where_everything_is_and_stops_on_ctrl_c(tmp_path: Path) 
     for line in (
         f"address   {run['address']}",
         f"page      {run['http']}",
+        f"metrics   {run['metrics']}",
         f"data      {run['home']}",
         "stop      Ctrl-C",
     ):
@@ -159,13 +161,41 @@ def reference_identity(directory: Path, host: str) -> None:
         subprocess.run(["openssl", *line.split()], cwd=directory, capture_output=True, check=True)
 
 
-@pytest.mark.parametrize("what", ["smp", "http"])
+def test_what_the_world_sees(tmp_path: Path) -> None:
+    """A router for everybody: its page is on every address, its metrics and its control port are on loopback."""
+    control = free_port()
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "weir.toml").write_text(f"[control]\nport = {control}\n")
+    with weir_up(home, "--host", "smp.example.org", "--edges", "1") as up:
+        metrics = urlsplit(up.run["metrics"])
+        page = urlsplit(up.run["http"])
+        assert metrics.hostname == "127.0.0.1"
+        with urllib.request.urlopen(up.run["metrics"], timeout=10) as answer:
+            assert b"\nweir_edges 1\n" in answer.read()
+        addresses = {port: listening_on(port) for port in (metrics.port, page.port, control)}
+    assert addresses == {metrics.port: {"127.0.0.1"}, page.port: {"::"}, control: {"127.0.0.1"}}
+
+
+def listening_on(port: int | None) -> set[str]:
+    """The addresses that some process of this machine listens on at this port, as the kernel has them."""
+    found = set()
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            address, number = line.split()[1].split(":")
+            if line.split()[3] == "0A" and int(number, 16) == port:
+                words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
+                found.add(socket.inet_ntop(family, b"".join(words)))
+    return found
+
+
+@pytest.mark.parametrize("what", ["smp", "http", "metrics"])
 def test_a_port_in_use_is_one_line(tmp_path: Path, what: str) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        ports = {"smp": "0", "http": "0", what: str(port)}
+        ports = {"smp": "0", "http": "0", "metrics": "0", what: str(port)}
         words = [word for name, value in ports.items() for word in (f"--{name}-port", value)]
         said = refused(spawn(tmp_path / "home", *words))
     assert said == f"weir up: port {port} is in use: choose another with --{what}-port (0: any free one)"

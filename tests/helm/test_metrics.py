@@ -39,7 +39,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         while not ready.exists():
             assert process.poll() is None and time.monotonic() < deadline, process.stdout and process.stdout.read()
             time.sleep(0.1)
-        yield str(json.loads(ready.read_text())["http"]).rstrip("/")
+        yield str(json.loads(ready.read_text())["metrics"]).removesuffix("/metrics")
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)

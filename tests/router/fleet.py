@@ -180,7 +180,7 @@ def router_config(redis_url: str, identity: Path, directory: Path, **sections: A
         transport=Transport(hosts=("127.0.0.1",), listen="127.0.0.1", identity=identity),
         redis=Redis(url=redis_url, placement_key=key),
         queues=Queues(notification_interval=0.02),
-        http=Http(port=0),
+        http=Http(port=0, metrics_port=0),
         proxy=Proxy(allow_local_relays=True),
     )
     return replace(config, **sections)

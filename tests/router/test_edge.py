@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,9 @@ from tests.support.ports import free_port
 from weir.client.smp import SmpClient
 from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
-from weir.router.surface.metrics import FLEET, GAUGES
+from weir.router.surface.metrics import FLEET, GAUGES, render_fleet
+from weir.router.surface.view import Fleet as FleetView
+from weir.transport.client import ConnectError
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.ids_hash import of_id
 from weir.wire.smp.replies import ALLS, OK
@@ -88,6 +90,32 @@ async def test_counters_add_up_in_the_store(fleet: Fleet) -> None:
     assert fleet[2].counted()["msgSent"] == 5
     edges = await fleet[0].store.stats.read_edges()
     assert edges[fleet[2].edge_id]["clients"] == 2
+
+
+async def test_connections_that_edges_end_are_counted(fleet: Fleet, config: RouterConfig) -> None:
+    """By reason, for the whole fleet, wherever one asks."""
+    before = (await FleetView(fleet[1]).numbers()).stats
+    small = await fleet.add(transport=replace(config.transport, max_clients=2, handshake_timeout=0.2, half_open=1))
+    host, port = "127.0.0.1", small.ports[0]
+    _, crowded_out = await asyncio.open_connection(host, port)
+    reader, timed_out = await asyncio.open_connection(host, port)
+    assert await reader.read() == b""
+    reader, failed = await asyncio.open_connection(host, port)
+    failed.write(b"GET / HTTP/1.1\r\n\r\n")
+    await reader.read()
+    for _ in range(2):
+        await fleet.client(2)
+    with pytest.raises(ConnectError):
+        await fleet.client(2)
+    after = (await FleetView(fleet[1]).numbers()).stats
+    reasons = ("refused", "crowded_out", "timed_out", "failed", "stalled")
+    increase = [after.get(f"connections_{name}", 0) - before.get(f"connections_{name}", 0) for name in reasons]
+    assert increase == [1, 1, 1, 1, 0]
+    text = render_fleet(after, {}, {}, {}, "", "")
+    for name in reasons:
+        assert f'weir_connections_ended{{reason="{name}"}} {after.get(f"connections_{name}", 0)}\n' in text
+    for writer in (crowded_out, timed_out, failed):
+        writer.close()
 
 
 async def test_an_edge_is_counted_as_soon_as_it_takes_clients(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

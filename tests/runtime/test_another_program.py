@@ -34,6 +34,7 @@ from weir.surface.settings import Information
 from weir.telemetry.metrics import render_edge
 from weir.transport.client import ConnectError
 from weir.transport.ntf import NTF, NtfClientConnection, NtfConnection, connect
+from weir.transport.server import bind
 from weir.wire.address import SmpAddress
 from weir.wire.ntf.handshake import NtfClientHello, encode_client_hello
 
@@ -102,7 +103,7 @@ class EchoEdge(Edge[NtfConnection, EchoSession]):
         self.saved += 1
 
     async def start_program(self) -> None:
-        self.http = await serve_site(self._site(), "127.0.0.1", self._http_port)
+        self.http = await serve_site(self._site(), bind("127.0.0.1", self._http_port))
 
         def new_session() -> Session:
             return Session(Passwords("boss"), life_commands(self), "suspend, resume, save", OUTAGE)

@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field
 
-from weir.runtime.counters import Counters
+from weir.runtime.counters import Counters, increase
 
 
 @dataclass(slots=True)
@@ -17,11 +17,16 @@ class Counted(Counters):
     seen: set[bytes] = field(default_factory=set)  # not a counter
 
 
-def test_taking_resets_and_giving_back_adds() -> None:
+def test_totals_have_parts_and_buckets_and_no_zeros() -> None:
     counted = Counted(sent=2, parts=Parts(ok=1), times={5: 3}, seen={b"id"})
-    taken = counted.take()
-    assert taken == {"sent": 2, "parts_ok": 1, "times_5": 3}
-    assert counted.take() == {} and counted.seen == {b"id"}
-    counted.sent, counted.times[5] = 1, 1
-    counted.give_back(taken)
-    assert counted.take() == {"sent": 3, "parts_ok": 1, "times_5": 4}
+    assert counted.totals() == {"sent": 2, "parts_ok": 1, "times_5": 3}
+    assert counted.totals() == {"sent": 2, "parts_ok": 1, "times_5": 3}, "reading them changes nothing"
+
+
+def test_the_increase_between_two_totals() -> None:
+    counted = Counted(sent=2, times={5: 3})
+    before = counted.totals()
+    assert increase({}, before) == before
+    assert increase(before, before) == {}
+    counted.sent, counted.times[9] = 5, 1
+    assert increase(before, counted.totals()) == {"sent": 3, "times_9": 1}

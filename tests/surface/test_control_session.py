@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from weir.surface.control import session as module
+from weir.surface.control import backoff
 from weir.surface.control.commands import Command, Refused, Role, life_commands
 from weir.surface.control.session import Passwords, Session
 from weir.surface.outage import Outage
@@ -37,7 +37,7 @@ async def echo(role: Role, arguments: list[str]) -> AsyncIterator[str]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WRONG_PASSWORD_DELAY", 0.0)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -75,6 +75,27 @@ async def test_roles(session: Session) -> None:
             ("suspend", ["AUTH"]),
         ],
     )
+
+
+async def test_wrong_passwords_slow_their_address_down(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every session of the address, and in no session of another one. A session with a role is not concerned."""
+    shared = backoff.Backoff()
+
+    def new(address: str) -> Session:
+        opened = Session(Passwords("boss", "helper"), {}, "", Outage((), ""))
+        opened.address, opened.backoff = address, shared
+        return opened
+
+    inside = new("192.0.2.1")
+    assert await say(inside, "auth boss") == ["Current role is CPRAdmin"]
+    for _ in range(3):
+        assert await say(new("192.0.2.1"), "auth guess") == ["Current role is CPRNone"]
+    monkeypatch.setattr(backoff, "FIRST_PAUSE", 5.0)
+    shared.wrong("192.0.2.1")
+    for word in ("guess", "boss"):
+        assert await say(new("192.0.2.1"), f"auth {word}") == ["error: too many wrong passwords, wait 40 s"]
+    assert await say(inside, "auth boss") == ["Current role is CPRAdmin"]
+    assert await say(new("192.0.2.2"), "auth boss") == ["Current role is CPRAdmin"]
 
 
 async def test_words(session: Session) -> None:

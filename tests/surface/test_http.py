@@ -10,6 +10,7 @@ import pytest
 
 from weir.surface.http import Site, serve_site
 from weir.surface.outage import Outage
+from weir.transport.server import bind
 
 
 class Away(Exception):
@@ -30,7 +31,7 @@ def site(**changes: Any) -> Site:
 
 @asynccontextmanager
 async def served(shown: Site) -> AsyncIterator[Callable[[str], Any]]:
-    server = await serve_site(shown, "127.0.0.1", 0)
+    server = await serve_site(shown, bind("127.0.0.1", 0))
     async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as web:
 
         async def get(path: str) -> tuple[int, str]:

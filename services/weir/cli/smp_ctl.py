@@ -55,5 +55,7 @@ def _run_command(host: str, number: int, password: str | None, command: str) -> 
             answer = connection.makefile("rb").read().decode("utf-8", "replace")
     except OSError as error:
         raise Fail(f"control port {host}:{number}: {(error.strerror or str(error)).lower()}") from None
-    skip = _GREETING_LINES + (1 if password else 0)
-    return "".join(answer.splitlines(keepends=True)[skip:])
+    found = answer.splitlines(keepends=True)[_GREETING_LINES:]
+    if password and found and not found[0].startswith("error"):
+        del found[0]  # the role; an error says why there is none
+    return "".join(found)

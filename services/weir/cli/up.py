@@ -19,7 +19,7 @@ from weir.cli.arguments import load_config, parser, port, positive
 from weir.cli.errors import Fail, os_error
 from weir.cli.up_edges import EdgeProcess
 from weir.cli.up_home import Home
-from weir.cli.up_settings import EMBEDDED, UpSettings
+from weir.cli.up_settings import EMBEDDED, Reserved, UpSettings
 from weir.router.config import SCHEMA
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ weir up --home data --host 127.0.0.1 --traces            # with traces in a brow
     p.add_argument("--listen", metavar="ADDR", help="address to listen on (loopback for a loopback host, else all)")
     p.add_argument("--smp-port", type=port, metavar="P", help="port for clients (5223; 0: any free port)")
     p.add_argument("--http-port", type=port, metavar="Q", help="port of the web page (8000; 0: any free port)")
+    p.add_argument(
+        "--metrics-port", type=port, metavar="M", help="port of /metrics (the page's and one; 0: any free port)"
+    )
     p.add_argument("--edges", type=positive, default=2, metavar="N", help="number of edge processes (2)")
     p.add_argument("--redis", metavar="URL", help="URL of your Redis, or `embedded` for the bundled one (embedded)")
     p.add_argument("--ready-file", type=Path, metavar="F", help="write JSON to F when clients can connect")
@@ -93,7 +96,8 @@ class _Supervisor:
         named = SCHEMA.given(home.config)
         settings = UpSettings.of(options, config, named)
         fingerprint = home.ensure_identity(settings.hosts[0])
-        held, ports, http_port = settings.reserve()
+        reserved = settings.reserve()
+        ports, http_port = reserved.smp, reserved.http
         redis_url = self._start_redis(config.redis.durability) if settings.redis == EMBEDDED else settings.redis
         if options.traces:
             from weir.cli.traces import TraceViewer
@@ -108,6 +112,7 @@ class _Supervisor:
             "host": settings.hosts[0],
             "smp_port": ports[0],
             "http": page,
+            "metrics": _metrics_url(settings, reserved, page),
             "home": str(home.path.resolve()),
             "pid": os.getpid(),
             "redis": {"url": redis_url, "pid": self._redis.pid if self._redis else None},
@@ -115,7 +120,7 @@ class _Supervisor:
             "config": str(home.config.resolve()),
             "traces": self._viewer.url if self._viewer else None,
         }
-        environment = self._environment(settings, named, ports, http_port or 0, redis_url)
+        environment = self._environment(settings, named, reserved, redis_url)
         for number in range(options.edges):
             extra = {"WEIR_CONTROL_PORT": "0"} if number else {}
             self._edges.append(EdgeProcess(number, home.config.resolve(), {**environment, **extra}))
@@ -126,7 +131,7 @@ class _Supervisor:
             for start in starts:
                 start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
-        for sock in held:
+        for sock in reserved.held:
             sock.close()
         self._write_run()
 
@@ -152,8 +157,7 @@ class _Supervisor:
         self,
         settings: UpSettings,
         named: Collection[tuple[str, str]],
-        ports: tuple[int, ...],
-        http_port: int,
+        ports: Reserved,
         redis_url: str,
     ) -> dict[str, str]:
         """Return the environment of the edges: settings that weir.toml does not hold, or that win over weir.toml."""
@@ -161,13 +165,14 @@ class _Supervisor:
         overrides = {
             "TRANSPORT_HOSTS": ",".join(settings.hosts),
             "TRANSPORT_LISTEN": settings.listen,
-            "TRANSPORT_PORTS": ",".join(map(str, ports)),
+            "TRANSPORT_PORTS": ",".join(map(str, ports.smp)),
             "TRANSPORT_PUBLIC_PORT": str(settings.public_port),
             "TRANSPORT_IDENTITY": str(home.identity.resolve()),
             "REDIS_URL": redis_url,
             "REDIS_PLACEMENT_KEY": str(home.placement_key.resolve()),
             "HTTP_LISTEN": settings.http_listen,
-            "HTTP_PORT": str(http_port),
+            "HTTP_PORT": str(ports.http or 0),
+            "HTTP_METRICS_PORT": str(ports.metrics or 0),
         }
         if settings.listen not in ("0.0.0.0", "::") and ("proxy", "allow_local_relays") not in named:
             overrides["PROXY_ALLOW_LOCAL_RELAYS"] = "on"  # relays of a loopback router are on loopback, too
@@ -188,6 +193,7 @@ class _Supervisor:
             "",
             f"  address   {run['address']}",
             f"  page      {run['http'] or 'off'}",
+            f"  metrics   {run['metrics'] or 'off'}",
             f"  data      {run['home']}",
             f"  edges     {len(self._edges)}, Redis {redis}",
         ]
@@ -203,6 +209,12 @@ class _Supervisor:
         if self._redis:
             self._redis.stop()
         self._home.close(self._options.ready_file)
+
+
+def _metrics_url(settings: UpSettings, ports: Reserved, page: str | None) -> str | None:
+    if ports.metrics is not None:
+        return f"http://{_reachable(settings.metrics_listen, settings.hosts[0])}:{ports.metrics}/metrics"
+    return f"{page}metrics" if page and settings.metrics else None
 
 
 def _reachable(listen: str, host: str) -> str:

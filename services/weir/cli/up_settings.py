@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from weir.cli.errors import Fail
 from weir.cli.up_ports import listen_address, reserve
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
     import socket
 
     from weir.router.config import RouterConfig
+    from weir.surface.settings import Http
 
 EMBEDDED = "embedded"
+_LAST_PORT = 65535
+
+
+class Reserved(NamedTuple):
+    """Reserved ports, and the sockets that hold them."""
+
+    held: list[socket.socket]
+    smp: tuple[int, ...]
+    http: int | None
+    metrics: int | None
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,9 @@ class UpSettings:
     public_port: int
     http_listen: str
     http_port: int | None  # None: no web page
+    metrics: bool
+    metrics_listen: str
+    metrics_port: int | None  # 0: any free port; None: no port of their own
     redis: str
 
     @staticmethod
@@ -39,24 +53,32 @@ class UpSettings:
         hosts = (options.host,) if options.host else transport.hosts or ("127.0.0.1",)
         listen = options.listen or (transport.listen if ("transport", "listen") in given else listen_address(hosts[0]))
         page = http.port if ("http", "port") in given else 8000
+        http_port = options.http_port if options.http_port is not None else page or None
         return UpSettings(
             hosts=hosts,
             listen=listen,
             ports=transport.ports if options.smp_port is None else (options.smp_port,),
             public_port=transport.public_port if options.smp_port is None else 0,
             http_listen=http.listen if ("http", "listen") in given and not options.listen else listen,
-            http_port=options.http_port if options.http_port is not None else page or None,
+            http_port=http_port,
+            metrics=http.metrics,
+            metrics_listen=http.metrics_listen,
+            metrics_port=_metrics_port(options, http, http_port, ("http", "metrics_port") in given),
             redis=options.redis or (config.redis.url if ("redis", "url") in given else EMBEDDED),
         )
 
-    def reserve(self) -> tuple[list[socket.socket], tuple[int, ...], int | None]:
-        """Reserve the ports. Return the sockets that hold them, the SMP ports and the HTTP port."""
+    def reserve(self) -> Reserved:
         held = [reserve(self.listen, port, "smp") for port in self.ports]
-        ports = tuple(sock.getsockname()[1] for sock in held)
-        if self.http_port is None:
-            return held, ports, None
-        held.append(reserve(self.http_listen, self.http_port, "http"))
-        return held, ports, held[-1].getsockname()[1]
+        smp = tuple(sock.getsockname()[1] for sock in held)
+        others: list[int | None] = []
+        for listen, port, what in (
+            (self.http_listen, self.http_port, "http"),
+            (self.metrics_listen, self.metrics_port, "metrics"),
+        ):
+            if port is not None:
+                held.append(reserve(listen, port, what))
+            others.append(None if port is None else held[-1].getsockname()[1])
+        return Reserved(held, smp, *others)
 
     def address(self, fingerprint: bytes, ports: tuple[int, ...], password: str | None) -> SmpAddress:
         port = self.public_port or ports[0]
@@ -69,3 +91,15 @@ class UpSettings:
         if SmpAddress.parse(str(address)) != address:
             raise Fail(f"--host {','.join(self.hosts)}: not a host name or an IP address")
         return address
+
+
+def _metrics_port(options: argparse.Namespace, http: Http, http_port: int | None, given: bool) -> int | None:
+    """The port of the metrics: the one behind the web page's, unless another one is given."""
+    if http_port is None or not http.metrics:
+        return None
+    if options.metrics_port is not None:
+        chosen: int = options.metrics_port
+        return chosen
+    if given:
+        return http.metrics_port or None
+    return http_port + 1 if 0 < http_port < _LAST_PORT else 0

@@ -5,8 +5,10 @@ An edge is a process that owns sockets and no state. Killing an edge loses nothi
 
 from __future__ import annotations
 
+import resource
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from time import monotonic, time
 
 from weir.redis.durability import Mode
@@ -18,10 +20,13 @@ from weir.router.session.session import Session
 from weir.router.store.records import ServiceError
 from weir.router.store.store import Store, StoreConfig
 from weir.router.surface.control import start_control
-from weir.router.surface.http import start_http
+from weir.router.surface.http import start_http, start_metrics
+from weir.router.surface.tasks import work
 from weir.router.surface.view import ClientInfo
 from weir.runtime import edge as runtime
-from weir.runtime.process import run_until_stopped
+from weir.runtime.counters import increase
+from weir.runtime.process import raise_descriptor_limit, run_until_stopped
+from weir.runtime.rate import SAMPLE_INTERVAL, Rate
 from weir.surface.control.port import ControlPort
 from weir.surface.http import HttpServer
 from weir.telemetry.setup import open_tracing
@@ -30,6 +35,8 @@ from weir.transport.server import TransportConfig
 from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
 from weir.wire.errors import HandshakeError
+
+_OTHER_DESCRIPTORS = 100  # Redis (a cluster has several nodes), listening sockets, viewers, files
 
 
 class Edge(runtime.Edge[SmpConnection, Session]):
@@ -45,7 +52,9 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         self.router = Shared(config, store, self._tracer)
         self._http: HttpServer | None = None
         self._control: ControlPort | None = None
-        self._counted: dict[str, int] = {}
+        self._metrics: HttpServer | None = None
+        self._saved: dict[str, int] = {}  # what the store was given of `counted`
+        self._sent = Rate()
 
     @classmethod
     async def start(cls, config: RouterConfig, *, socks: list[socket.socket] | None = None) -> Edge:
@@ -78,7 +87,9 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         return self.router.clients.values()
 
     def program_gauges(self) -> dict[str, int]:
-        return self.router.gauges()
+        gauges = self.router.gauges()
+        gauges["sent_per_1000s"] = round(self._sent.per_second() * 1000)
+        return gauges
 
     def may_serve(self) -> bool:
         return self.store.leases.held
@@ -86,37 +97,40 @@ class Edge(runtime.Edge[SmpConnection, Session]):
     async def start_program(self) -> None:
         config = self.config
         if config.http.port:
-            self._http = await start_http(self, reuse_port=True)
+            self._http = await start_http(self)
+            if config.http.metrics and config.http.metrics_port:
+                self._metrics = await start_metrics(self)
         if config.control.port:
             self._control = await start_control(self)
+        self.store.broadcast.work = partial(work, self)
+        self.background.every("the sample for rates", SAMPLE_INTERVAL, self._sample, at_once=True)
         self.background.every("the sweeper", config.queues.sweep_interval, Sweeper(self.router).sweep)
+
+    async def _sample(self) -> None:
+        self._sent.sample(monotonic(), self.router.stats.msgSent)
 
     async def finish_work(self) -> None:
         await self.router.close()
 
     async def close_program(self) -> None:
-        if self._http is not None:
-            await self._http.close()
-        if self._control is not None:
-            await self._control.close()
+        for server in (self._http, self._metrics, self._control):
+            if server is not None:
+                await server.close()
         await self.store.close()
         self._tracer.close()
 
     async def save_counters(self) -> None:
         stats = self.router.stats
-        taken = stats.take()
+        counted = self.counted()
+        increased, self._saved = increase(self._saved, counted), counted
         queues, stats.active_queues = stats.active_queues, set()
         queues_ntf, stats.active_queues_ntf = stats.active_queues_ntf, set()
         try:
-            await self.store.stats.add_stats(taken)
-            for name, count in taken.items():
-                self._counted[name] = self._counted.get(name, 0) + count
-            taken = {}
+            await self.store.stats.add_stats(increased)
             await self.store.stats.add_active(queues, queues_ntf)
-            await self.store.stats.publish_edge(dict(self.gauges()))
+            await self.store.stats.publish_edge(self.gauges())
         except Unavailable:
             # The next steps would fail as well: an edge that stops must not wait for each of them.
-            stats.give_back(taken)
             stats.active_queues |= queues
             stats.active_queues_ntf |= queues_ntf
             raise
@@ -136,9 +150,10 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         shown = None if port == 5223 else port
         return str(SmpAddress(self.identity.fingerprint, hosts, shown))
 
-    def counted(self) -> Mapping[str, int]:
+    def counted(self) -> dict[str, int]:
         """Events of this process since its start, by the reference's names."""
-        return self._counted
+        ended = {f"connections_{reason}": count for reason, count in self.ended_connections().items() if count}
+        return self.router.stats.totals() | ended
 
     def clients(self) -> Iterator[ClientInfo]:
         offset = time() - monotonic()
@@ -173,7 +188,7 @@ def _edge_config(config: RouterConfig) -> runtime.EdgeConfig:
         transport=TransportConfig(
             handshake_timeout=transport.handshake_timeout,
             half_open=transport.half_open,
-            max_clients=transport.max_clients,
+            max_clients=transport.max_clients or _most_clients(config.proxy.relay_limit),
             send_timeout=transport.send_timeout,
             outgoing_bytes=transport.outgoing_bytes,
             outgoing_low_bytes=transport.outgoing_low_bytes,
@@ -183,6 +198,15 @@ def _edge_config(config: RouterConfig) -> runtime.EdgeConfig:
         idle_ttl=inactive.ttl if inactive.disconnect else None,
         idle_check=inactive.check_interval,
     )
+
+
+def _most_clients(relays: int) -> int:
+    """As many as file descriptors allow. The rest is for Redis, health, metrics, the control port and relays.
+
+    An edge without free descriptors could not connect to Redis again, and would look dead to its orchestrator.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limit - min(limit // 4, relays + _OTHER_DESCRIPTORS)
 
 
 def _store_config(config: RouterConfig) -> StoreConfig:
@@ -208,4 +232,5 @@ def _store_config(config: RouterConfig) -> StoreConfig:
 
 async def run_edge(config: RouterConfig, *, on_ready: Callable[[Edge], None] | None = None) -> int:
     """Run an edge until SIGTERM or SIGINT, then drain it. Return the exit code."""
+    raise_descriptor_limit()
     return await run_until_stopped(Edge.start(config), on_ready)

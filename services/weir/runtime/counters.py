@@ -1,4 +1,4 @@
-"""Counters that an edge adds to the fleet's every few seconds."""
+"""Counters of an edge. They count from the edge's start; the fleet's are saved every few seconds."""
 
 from __future__ import annotations
 
@@ -6,37 +6,25 @@ from dataclasses import fields
 
 
 class Counters:
-    """Base of a dataclass of counters: ints, dicts (bucket → count) and further counters. Other fields are left out.
-
-    `take` returns what was counted since the last call and resets the counters. If it cannot be saved, `give_back`
-    restores it.
-    """
+    """Base of a dataclass of counters: ints, dicts (bucket → count) and further counters. Other fields are left out."""
 
     __slots__ = ()
 
-    def take(self) -> dict[str, int]:
-        """Counts by name: `msgSent`, `rcvServices_srvSubOk` for a part, `msgRecvAckTimes_5` for a bucket."""
-        taken: dict[str, int] = {}
+    def totals(self) -> dict[str, int]:
+        """Counts by name: `msgSent`, `rcvServices_srvSubOk` for a part, `msgRecvAckTimes_5` for a bucket. No zeros."""
+        totals: dict[str, int] = {}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             if isinstance(value, int):
                 if value:
-                    taken[item.name] = value
-                    setattr(self, item.name, 0)
+                    totals[item.name] = value
             elif isinstance(value, dict):
-                taken.update({f"{item.name}_{bucket}": count for bucket, count in value.items()})
-                value.clear()
+                totals.update({f"{item.name}_{bucket}": count for bucket, count in value.items()})
             elif isinstance(value, Counters):
-                taken.update({f"{item.name}_{name}": count for name, count in value.take().items()})
-        return taken
+                totals.update({f"{item.name}_{name}": count for name, count in value.totals().items()})
+        return totals
 
-    def give_back(self, taken: dict[str, int]) -> None:
-        for name, count in taken.items():
-            outer, _, inner = name.partition("_")
-            value = getattr(self, outer)
-            if isinstance(value, int):
-                setattr(self, outer, value + count)
-            elif isinstance(value, dict):
-                value[int(inner)] = value.get(int(inner), 0) + count
-            else:
-                value.give_back({inner: count})
+
+def increase(since: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+    """What was counted between two `totals`."""
+    return {name: count - since.get(name, 0) for name, count in now.items() if count != since.get(name, 0)}

@@ -27,9 +27,10 @@ from weir.runtime.supervisor import Supervisor
 from weir.transport.connection import Connection, Handler
 from weir.transport.identity import ServerIdentity
 from weir.transport.protocol import C, Protocol
-from weir.transport.server import Listener, TransportConfig, bind, serve
+from weir.transport.server import Listener, TransportConfig, bind, every_host, serve
 
-REPORT_INTERVAL = 5.0  # seconds between two reports of counters and gauges
+REPORT_INTERVAL = 5.0  # seconds between two reports of counters and gauges that nobody asks for
+REPORT_PAUSE = 0.4  # seconds: whoever asks for a report again within this time gets the one before
 
 
 class Session(Drainable, typing.Protocol):
@@ -72,6 +73,8 @@ class Edge(ABC, Generic[C, S]):
         self._suspended = False
         self._suspended_ports: tuple[int, ...] = ()
         self._saving = Lock()
+        self._reporting = Lock()
+        self._reported_at = -REPORT_PAUSE  # when the last report that was asked for began, by `monotonic`
 
     # Subclasses implement these.
 
@@ -129,6 +132,19 @@ class Edge(ABC, Generic[C, S]):
         gauges["certificate_days"] = int(self.identity.days_to_expiry())
         return gauges
 
+    def ended_connections(self) -> dict[str, int]:
+        """Connections that this edge has ended against its client's will since the start, by reason."""
+        if self._listener is None:
+            return {}
+        stats = self._listener.stats
+        return {
+            "refused": stats.refused,
+            "crowded_out": stats.crowded_out,
+            "timed_out": stats.timed_out,
+            "failed": stats.failed,
+            "stalled": stats.stalled,
+        }
+
     # Life
 
     async def open(self, socks: list[socket.socket] | None = None) -> None:
@@ -145,8 +161,7 @@ class Edge(ABC, Generic[C, S]):
             self.background.every("the check for idle clients", config.idle_check, self._disconnect_idle)
 
     def _bind(self, ports: Iterable[int]) -> list[socket.socket]:
-        listen = self._edge_config.listen
-        host = None if listen in ("", "0.0.0.0", "::") else listen
+        host = every_host(self._edge_config.listen)
         return [bind(host, port, reuse_port=True) for port in ports]
 
     def reload_identity(self) -> None:
@@ -196,8 +211,16 @@ class Edge(ABC, Generic[C, S]):
 
     async def save(self) -> None:
         """Add what was counted to the fleet's counters, now. Raises Unavailable."""
-        async with self._saving:  # the store recognises a retry only of an edge's latest operation
+        async with self._saving:
             await self.save_counters()
+
+    async def report(self) -> None:
+        """Save, unless that was asked for a moment ago. Any number of viewers costs an edge a bounded time."""
+        async with self._reporting:
+            now = monotonic()
+            if now - self._reported_at >= REPORT_PAUSE:
+                await self.save()
+                self._reported_at = now
 
     async def _disconnect_idle(self) -> None:
         """Disconnect clients without subscriptions that have been silent for too long."""

@@ -23,7 +23,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import hiredis
@@ -131,10 +131,10 @@ class Inbox(Generic[Event]):
 
 
 class _Subscriber(asyncio.Protocol):
-    """One connection that receives pokes: each message names a partition."""
+    """One connection that receives messages of channels. `on_message` gets the channel and the message."""
 
-    def __init__(self, on_poke: Callable[[int], None], subscribe: list[bytes], login: bytes) -> None:
-        self._on_poke = on_poke
+    def __init__(self, on_message: Callable[[bytes, bytes], None], subscribe: list[bytes], login: bytes) -> None:
+        self._on_message = on_message
         self._first_bytes = login + b"".join(subscribe)
         self._unconfirmed = len(subscribe)
         self._reader = hiredis.Reader(replyError=ReplyError)
@@ -157,7 +157,7 @@ class _Subscriber(asyncio.Protocol):
             if not isinstance(reply, list):
                 continue
             if reply[0] in (b"message", b"smessage"):
-                self._on_poke(int(reply[2]))
+                self._on_message(reply[1], reply[2])
             elif reply[0] in (b"subscribe", b"ssubscribe"):
                 self._unconfirmed -= 1
                 if self._unconfirmed == 0 and not self.subscribed.done():
@@ -181,6 +181,7 @@ class PokeListener:
     """Keeps the subscriptions to this edge's pokes alive, on as many nodes as needed.
 
     `channel` is used with PUBLISH, for all partitions. `shard_channels[p]` is used with SPUBLISH, where Redis has it.
+    `others` are further channels that the edge listens to, used with PUBLISH, and who takes their messages.
     """
 
     def __init__(
@@ -192,8 +193,10 @@ class PokeListener:
         drain_all: Callable[[], None],
         *,
         limit: float,
+        others: Mapping[bytes, Callable[[bytes], None]] | None = None,
     ) -> None:
         self._topology = topology
+        self._others = others or {}
         self._channel = channel
         self._shard_channels = shard_channels
         self._drain = drain
@@ -215,21 +218,29 @@ class PokeListener:
                 await self._task
 
     async def _subscriptions(self) -> dict[Node, list[bytes]]:
-        """For each node to listen to, the (S)SUBSCRIBE commands for the pokes of this edge."""
+        """For each node to listen to, the (S)SUBSCRIBE commands for the channels of this edge."""
+        others = [command(b"SUBSCRIBE", channel) for channel in self._others]
         if not self._topology.scripts.sharded:
-            return {await self._topology.master(0): [command(b"SUBSCRIBE", self._channel)]}
-        by_node: dict[Node, list[bytes]] = {}
+            return {await self._topology.master(0): [command(b"SUBSCRIBE", self._channel), *others]}
+        by_node: dict[Node, list[bytes]] = {await self._topology.master(0): others}
         for p, channel in enumerate(self._shard_channels):
             node = await self._topology.master(p)
             by_node.setdefault(node, []).append(command(b"SSUBSCRIBE", channel))
         return by_node
+
+    def _on_message(self, channel: bytes, message: bytes) -> None:
+        take = self._others.get(channel)
+        if take is None:
+            self._drain(int(message))  # a poke names a partition
+        else:
+            take(message)
 
     async def _run(self) -> None:
         while True:
             subscribers: list[_Subscriber] = []
             try:
                 for node, subscribe in (await self._subscriptions()).items():
-                    subscriber = _Subscriber(self._drain, subscribe, self._topology.login())
+                    subscriber = _Subscriber(self._on_message, subscribe, self._topology.login())
                     subscribers.append(subscriber)
                     await self._topology.dial(node, subscriber)
                 async with asyncio.timeout(self._limit):

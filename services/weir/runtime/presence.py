@@ -12,7 +12,7 @@ close:      give up the leases, delete the inboxes
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -58,7 +58,9 @@ class Presence(Generic[Event]):
         on_lost: Callable[[], None],
         on_restored: Callable[[], None],
         on_lapsed: Callable[[], None],
+        channels: Mapping[bytes, Callable[[bytes], None]] | None = None,
     ) -> None:
+        """`channels` are further channels that this edge listens to, and who takes their messages."""
         self._topology = topology
         self._times = times
         self._on_restored = on_restored
@@ -78,7 +80,13 @@ class Presence(Generic[Event]):
         )
         self.inbox = Inbox(topology.muxes, keys.inboxes, decode, emit)
         self.listener = PokeListener(
-            topology, keys.channel, keys.shard_channels, self.inbox.drain, self.inbox.drain_all, limit=times.limit
+            topology,
+            keys.channel,
+            keys.shard_channels,
+            self.inbox.drain,
+            self.inbox.drain_all,
+            limit=times.limit,
+            others=channels,
         )
 
     async def start(self) -> None:

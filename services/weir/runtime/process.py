@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import signal
 import typing
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,13 @@ class Running(typing.Protocol):
 
 
 R = TypeVar("R", bound=Running)
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many file descriptors as the system lets it have: every client needs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def run_until_stopped(start: Awaitable[R], on_ready: Callable[[R], None] | None = None) -> int:

@@ -6,6 +6,7 @@ A program brings a `Site`: its state, its numbers and its page. An endpoint that
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -63,15 +64,12 @@ class HttpServer:
         await self._runner.cleanup()
 
 
-async def serve_site(site: Site, listen: str, port: int, *, reuse_port: bool = False) -> HttpServer:
+async def serve_site(site: Site, sock: socket.socket) -> HttpServer:
+    """Serve on a bound socket."""
     runner = web.AppRunner(make_app(site), access_log=None, handle_signals=False, shutdown_timeout=1)
     await runner.setup()
-    try:
-        await web.TCPSite(runner, listen, port, reuse_port=reuse_port or None).start()
-    except OSError:
-        await runner.cleanup()
-        raise
-    return HttpServer(runner, runner.addresses[0][1])
+    await web.SockSite(runner, sock).start()
+    return HttpServer(runner, sock.getsockname()[1])
 
 
 def make_app(site: Site) -> web.Application:

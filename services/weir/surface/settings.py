@@ -16,10 +16,12 @@ class Control:
 
 @dataclass(frozen=True)
 class Http:
-    port: int = setting(kinds.PORT, 8000, "port of the web page, health and metrics; 0: off")
+    port: int = setting(kinds.PORT, 8000, "port of the web page and health; 0: off, metrics too")
     listen: str = setting(kinds.ADDRESS, "0.0.0.0", "address that the web page listens on")
     page: bool = setting(kinds.BOOL, True, "serve the web page; off: health and metrics only")
     metrics: bool = setting(kinds.BOOL, True, "serve /metrics and /metrics/edge")
+    metrics_port: int = setting(kinds.PORT, 8001, "port of /metrics and /metrics/edge; 0: the port of the web page")
+    metrics_listen: str = setting(kinds.ADDRESS, "127.0.0.1", "address that metrics_port listens on")
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,11 @@ class Listener(Generic[C]):
                 connection.abort()
 
 
+def every_host(listen: str) -> str | None:
+    """The host for `bind`: None for an address that means every address."""
+    return None if listen in ("", "0.0.0.0", "::") else listen
+
+
 def bind(host: str | None, port: int, *, reuse_port: bool = False) -> socket.socket:
     """Make a listening socket for `serve`. Host None means every address, IPv6 and IPv4."""
     if host is None and socket.has_dualstack_ipv6():

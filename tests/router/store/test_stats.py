@@ -2,8 +2,12 @@
 
 import os
 
+import pytest
+
 from tests.router.store.conftest import OpenEdge
 from tests.router.store.harness import KEY, NOW
+from weir.redis.errors import UNAVAILABLE, Unavailable
+from weir.redis.partitions import REGISTRY
 from weir.router.store.records import NewNotifier
 
 
@@ -15,6 +19,44 @@ async def test_counters_add_up_across_edges(open_any: OpenEdge) -> None:
     assert (stats["msgSent"], stats["qCreated"]) == (5, 1)
     assert "zero" not in stats
     assert stats["fromTime"] > NOW
+
+
+async def test_what_cannot_be_saved_is_added_later_and_once(open_one: OpenEdge) -> None:
+    """The operation was executed and its answer lost, or it was not executed: the next call finds out."""
+    edge = await open_one()
+    core, stats = edge.store.core, edge.store.stats
+    mux = core.muxes[REGISTRY]
+
+    async def fail(wire: bytes, executed: bool) -> None:
+        if executed:
+            await ask(wire, script=True)
+        raise UNAVAILABLE
+
+    ask = mux.ask
+    for number, executed in enumerate((True, False), 1):
+        mux.ask = lambda wire, script, executed=executed: fail(wire, executed)  # type: ignore[assignment,misc,return-value]
+        core.unsaved.messages = 3
+        with pytest.raises(Unavailable):
+            await stats.add_stats({"msgSent": 2})
+        with pytest.raises(Unavailable):
+            await stats.add_stats({"msgSent": 1})
+        mux.ask = ask  # type: ignore[method-assign]
+        await stats.add_stats({"msgSent": 4})
+        found = await stats.read_stats()
+        assert (found["msgSent"], found["messages"]) == (7 * number, 3 * number)
+
+
+async def test_edges_without_a_lease_are_not_shown(open_any: OpenEdge) -> None:
+    edges = [await open_any() for _ in range(3)]
+    for edge in edges:
+        await edge.store.stats.publish_edge({"clients": 1})
+    stats = edges[0].store.stats
+    assert len(await stats.read_edges()) == 3
+    await edges[1].store.leases.stop()  # as an edge that stops
+    assert (await stats.read_edges()).keys() == {edges[n].store.edge.decode() for n in (0, 2)}
+    edges[1].store.leases.renew()  # as an edge that comes back
+    await edges[1].store.stats.publish_edge({"clients": 1})
+    assert len(await stats.read_edges()) == 3
 
 
 async def test_what_is_stored(open_any: OpenEdge) -> None:

@@ -4,14 +4,17 @@ import asyncio
 import os
 import time
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.router.store.conftest import OpenEdge
 from tests.router.store.harness import NOW, TestEdge
+from weir.redis.errors import UNAVAILABLE
 from weir.router.store import keys
 from weir.router.store.bulk import bulk_queues
 from weir.router.store.records import DeldEvent, Entry, NewLink, NtfItem, Owner, QueueInfo, QueueRecord, Swept
+from weir.runtime.broadcast import Task
 from weir.wire.smp.commands import LinkData
 
 TODAY = int(time.time() // 86400)
@@ -122,6 +125,34 @@ async def test_a_round_corrects_the_numbers_of_messages_and_notifications(open_a
     assert await stored() == (4, 1)  # what went with an unused queue is not counted
 
 
+async def test_a_round_corrects_nothing_while_messages_come_and_go(open_any: OpenEdge) -> None:
+    """An edge has counters that it has not saved. A correction now would count these messages twice."""
+    sweeping, sending = await open_any(), await open_any()
+    await sending.store.stats.publish_edge({})
+
+    async def save(task: Task) -> None:
+        await sending.store.stats.add_stats({"msgSent": 5})
+
+    for rec in [await sending.new() for _ in range(5)]:
+        await sending.send(rec, ts=int(time.time()))
+    sending.store.broadcast.work = save
+    await sweep(sweeping)
+    assert (await sweeping.store.stats.counts())["messages"] == 5
+
+
+async def test_a_round_corrects_nothing_while_an_edge_does_not_answer(
+    open_any: OpenEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weir.router.store.store.SAVE_LIMIT", 0.05)
+    sweeping, silent = await open_any(), await open_any()
+    await silent.store.stats.publish_edge({})
+    silent.store.broadcast.work = AsyncMock(side_effect=UNAVAILABLE)
+    await silent.send(await silent.new(), ts=int(time.time()))
+    await sweep(sweeping)
+    await silent.store.stats.add_stats({})
+    assert (await sweeping.store.stats.counts())["messages"] == 1
+
+
 async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
     """Slices hold Redis for a moment: few queues in a call, few commands in it, however much has expired."""
     edge = await open_one(message_ttl=1000)
@@ -155,7 +186,8 @@ async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
 
 
 async def test_a_damaged_queue_does_not_stop_the_others(open_any: OpenEdge) -> None:
-    """Each round leaves it out and counts it; the totals of a round are those of all other queues."""
+    """Each round leaves it out and counts it. A round that removes nothing corrects the totals to those of all other
+    queues."""
     edge = await open_any(message_ttl=1000, queue_ttl_days=30)
     now = int(time.time())
     recs = [await edge.new() for _ in range(60)]
@@ -169,7 +201,8 @@ async def test_a_damaged_queue_does_not_stop_the_others(open_any: OpenEdge) -> N
     for _ in range(2):
         swept = await sweep(edge)
         assert swept.damaged == 2
-        assert await edge.store.stats.read_stats() == {"messages": len(good), "notifications": 0}
+    counts = await edge.store.stats.counts()
+    assert (counts["messages"], counts["notifications"]) == (len(good), 0)
     for rec in good:
         info = await edge.store.messages.info(rec, 0)
         assert isinstance(info, QueueInfo) and info.size == 1

@@ -111,6 +111,23 @@ async def test_a_role_is_set_once(control: ControlPort) -> None:
     assert await admin.say(f"auth {USER}") == "Current role is CPRAdmin, start new session to change."
 
 
+async def test_wrong_passwords_of_an_address_are_slowed_down(
+    control: ControlPort, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second connection does not help, and `weir smp ctl` says why."""
+    monkeypatch.setattr("weir.surface.control.backoff.FIRST_PAUSE", 60.0)
+    first = await Session.open(control)
+    first._writer.write(b"auth wrong\n")
+    async with asyncio.timeout(10):
+        while (said := await (await Session.open(control)).say(f"auth {ADMIN}")) == "Current role is CPRAdmin":
+            pass
+    assert said.startswith("error: too many wrong passwords, wait ")
+    monkeypatch.setenv("WEIR_CONTROL_PASSWORD", ADMIN)
+    assert await asyncio.to_thread(main, ["smp", "ctl", "--port", str(control.port), "stats"]) == 1
+    refused, auth = capsys.readouterr().out.splitlines()
+    assert refused.startswith("error: too many wrong passwords, wait ") and auth == "AUTH"
+
+
 async def test_help_unknown_words_and_wrong_counts(control: ControlPort) -> None:
     session = await Session.open(control, ADMIN)
     assert await session.say("help", HELP.count("\n") + 1) == HELP
@@ -179,6 +196,7 @@ async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlPor
     assert abs(time.time() - int(cells["createdAt"])) < 60 and int(cells["age"]) < 60
     assert int(cells["createdAt"]) <= int(cells["rcvActiveAt"])
     assert text(queue.rcv_id) not in row
+    assert cells["clientId"].startswith(f"{fleet[0].edge_id}:")
     user = await Session.open(control, USER)
     lines = await user.all("sockets")
     assert lines[0].startswith("Sockets for port ")
@@ -186,9 +204,8 @@ async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlPor
     user = await Session.open(control, USER)
     other = await fleet.client(1)
     await other.new()
-    await fleet[1].save()
     user_lines = await user.all("server-info")
-    assert user_lines[0].startswith("Threads: ")  # edges of tests before are remembered for a while
+    assert user_lines[0] == "Threads: 2"
     assert user_lines[1:8] == [
         "Clients: 2",
         "SMP subscriptions: 2",
@@ -198,7 +215,9 @@ async def test_clients_sockets_and_server_info(fleet: Fleet, control: ControlPor
         "Ntf subscribed clients: 0",
         "Ntf subscribed clients count 2: 0",
     ]
-    assert "Clients of this edge: 1" in user_lines and "SMP subscriptions of this edge: 1" in user_lines
+    for edge in fleet.edges:
+        assert f"Clients of edge {edge.edge_id}: 1" in user_lines
+        assert f"SMP subscriptions of edge {edge.edge_id}: 1" in user_lines
     admin_lines = await (await Session.open(control, ADMIN)).all("server-info")
     assert admin_lines[2:7] == [
         "SMP subscriptions (via clients): 2",
@@ -288,32 +307,70 @@ async def test_delete_tells_the_owner_wherever_it_is(fleet: Fleet, control: Cont
 
 async def test_suspend_and_resume(fleet: Fleet, control: ControlPort) -> None:
     client = await fleet.client(0)
-    (port,) = fleet[0].ports
+    ports = [edge.ports for edge in fleet.edges]
     session = await Session.open(control, ADMIN)
-    assert await session.say("suspend") == "ok, this edge takes no new clients"
-    assert not fleet[0].ready
+    assert await session.say("suspend") == "ok, all edges take no new clients"
+    assert not any(edge.ready for edge in fleet.edges)
     await client.smp.ping()  # who is there stays
-    assert await session.say("resume") == "ok, this edge takes new clients"
-    assert fleet[0].ready and fleet[0].ports == [port]
-    assert await session.say("suspend") == "ok, this edge takes no new clients"
+    assert await session.say("resume") == "ok, all edges take new clients"
+    assert all(edge.ready for edge in fleet.edges) and [edge.ports for edge in fleet.edges] == ports
+    assert await session.say("suspend") == "ok, all edges take no new clients"
     taken = Mock(side_effect=OSError(errno.EADDRINUSE, "the words of asyncio"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weir.runtime.edge.bind", taken)
-        assert await session.say("resume") == "error: cannot listen again: address already in use"
-    assert await session.say("resume") == "ok, this edge takes new clients"
+        refused = await session.say("resume")
+    assert refused in {f"error: edge {e.edge_id} cannot listen again: address already in use" for e in fleet.edges}
+    assert await session.say("resume") == "ok, all edges take new clients"
 
 
-async def test_trace_one_client(fleet: Fleet, config: RouterConfig, control: ControlPort) -> None:
-    await (await fleet.client(0)).smp.ping()
-    (client,) = fleet[0].clients()
+async def test_clients_are_those_of_all_edges(fleet: Fleet, control: ControlPort) -> None:
+    """20 clients, of which the edge that answers has 8."""
+    for number in range(20):
+        await (await fleet.client(number >= 8)).smp.ping()
+    _, *rows = await (await Session.open(control, ADMIN)).all("clients")
+    ids = [row.partition(",")[0] for row in rows]
+    assert len(set(ids)) == 20
+    for edge, count in zip(fleet.edges, (8, 12), strict=True):
+        assert sum(client.startswith(f"{edge.edge_id}:") for client in ids) == count
+    lines = await (await Session.open(control, USER)).all("server-info")
+    assert lines[:2] == ["Threads: 2", "Clients: 20"]
+    lines = await (await Session.open(control, USER)).all("sockets")
+    assert lines[1:] == ["accepted: 20", "closed: 0", "active: 20", "leaked: 0"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_trace_one_client(fleet: Fleet, config: RouterConfig, control: ControlPort, number: int) -> None:
+    """On the edge that answers, or on another one. Both edges have a client with the same number."""
+    for edge in (0, 1):
+        await (await fleet.client(edge)).smp.ping()
     session = await Session.open(control, ADMIN)
-    assert await session.say(f"trace {client.id} on") == "error: tracing is off: set [telemetry] traces"
-    fleet[0].config = replace(config, telemetry=Telemetry(traces="http://127.0.0.1:1"))
-    assert await session.say(f"trace {client.id} on") == "ok"
-    assert fleet[0].router.clients[client.id].traced
-    assert await session.say(f"trace {client.id} off") == "ok"
-    assert await session.say("trace 99999 on") == "error: no such client on this edge"
-    assert await session.say("trace x on") == "error: trace CLIENT on|off"
+    _, *rows = (await session.say("clients", 3)).splitlines()
+    (name,) = [row.partition(",")[0] for row in rows if row.startswith(fleet[number].edge_id)]
+    assert await session.say(f"trace {name} on") == "error: tracing is off: set [telemetry] traces"
+    for edge in fleet.edges:
+        edge.config = replace(config, telemetry=Telemetry(traces="http://127.0.0.1:1"))
+    (here,) = fleet[number].router.clients.values()
+    (other,) = fleet[1 - number].router.clients.values()
+    assert await session.say(f"trace {name} on") == "ok"
+    assert (here.traced, other.traced) == (True, False)
+    assert await session.say(f"trace {name} off") == "ok"
+    assert not here.traced
+    assert await session.say(f"trace {fleet[0].edge_id}:99999 on") == "error: no such client"
+    for wrong in ("x", "1", "edge:x"):
+        assert (await session.say(f"trace {wrong} on")).startswith("error: trace CLIENT on|off, where")
+
+
+async def test_an_edge_that_does_not_answer_is_named(
+    fleet: Fleet, control: ControlPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weir.router.surface.control._TASK_LIMIT", 0.1)
+    fleet[1].store.broadcast.work = AsyncMock(side_effect=UNAVAILABLE)
+    await (await fleet.client(0)).smp.ping()
+    session = await Session.open(control, ADMIN)
+    silent = f"error: no answer from edge {fleet[1].edge_id}"
+    assert (await session.say("clients", 3)).splitlines()[2] == silent
+    for word in ("suspend", "resume"):
+        assert await session.say(word) == silent
 
 
 async def test_what_is_typed_is_not_logged(

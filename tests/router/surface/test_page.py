@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.router.fleet import Fleet, router_config
+from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.redis.connection import ReplyError
 from weir.router.config import Auth, RouterConfig
@@ -23,7 +25,7 @@ from weir.wire.smp.replies import OK
 
 @pytest.fixture
 async def http(fleet: Fleet) -> AsyncIterator[HttpServer]:
-    server = await start_http(fleet[0], reuse_port=True)
+    server = await start_http(fleet[0])
     yield server
     await server.close()
 
@@ -97,7 +99,7 @@ async def test_failures_of_redis_are_told(fleet: Fleet, web: aiohttp.ClientSessi
     used = (await store.stats.redis_info())["memory_used_bytes"]
     await store.core.ask(0, b"CONFIG", b"SET", b"maxmemory", int(used * 1.1))
     try:
-        numbers = await start_http(fleet[0], reuse_port=True)  # a new server has no numbers of a moment ago
+        numbers = await start_http(fleet[0])  # a new server has no numbers of a moment ago
         async with (
             aiohttp.ClientSession(f"http://127.0.0.1:{numbers.port}") as session,
             session.get("/status.json") as response,
@@ -160,7 +162,7 @@ async def test_redis_away_is_503(identity: Path, tmp_path: Path) -> None:
     fleet = Fleet(router_config(server.url, identity, tmp_path))
     fleet.config = replace(fleet.config, redis=replace(fleet.config.redis, command_timeout=0.2))
     await fleet.add()
-    http = await start_http(fleet[0], reuse_port=True)
+    http = await start_http(fleet[0])
     async with aiohttp.ClientSession(f"http://127.0.0.1:{http.port}") as web:
         server.kill()
         for path in ("/status.json", "/metrics"):
@@ -192,10 +194,40 @@ async def test_the_page_has_all_it_needs_and_nothing_from_elsewhere(fleet: Fleet
 
 async def test_what_is_off_is_not_there(fleet: Fleet, config: RouterConfig) -> None:
     fleet[1].config = replace(config, http=Http(port=0, listen="127.0.0.1", page=False, metrics=False))
-    server = await start_http(fleet[1], reuse_port=True)
+    server = await start_http(fleet[1])
     async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as web:
         for path, code in (("/", 404), ("/metrics", 404), ("/metrics/edge", 404), ("/readyz", 200)):
             assert (await get(web, path))[0] == code, path
+    await server.close()
+
+
+async def test_metrics_have_a_port_of_their_own(fleet: Fleet, config: RouterConfig) -> None:
+    """What the page shows is for everybody, the metrics are for the machine's own network."""
+    assert Http().metrics_listen == "127.0.0.1"
+    ports = free_port(), free_port()
+    edge = await fleet.add(http=Http(port=ports[0], listen="127.0.0.1", metrics_port=ports[1]))
+    for port, found in (
+        (ports[0], {"/", "/readyz", "/status.json"}),
+        (ports[1], {"/metrics", "/metrics/edge", "/readyz"}),
+    ):
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as web:
+            for path in ("/", "/metrics", "/metrics/edge", "/readyz"):
+                assert (await get(web, path))[0] == (200 if path in found else 404), (port, path)
+    fleet.edges.remove(edge)
+    await edge.close()
+    for port in ports:
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6")
+@pytest.mark.parametrize("listen", ["", "0.0.0.0", "::"])
+async def test_the_page_listens_on_every_address(fleet: Fleet, config: RouterConfig, listen: str) -> None:
+    fleet[0].config = replace(config, http=Http(port=0, listen=listen, metrics_port=0))
+    server = await start_http(fleet[0])
+    for host in ("127.0.0.1", "[::1]"):
+        async with aiohttp.ClientSession(f"http://{host}:{server.port}") as web:
+            assert (await get(web, "/healthz"))[0] == 200, host
     await server.close()
 
 

@@ -44,7 +44,8 @@ def shared_sections(router: Router) -> dict[str, dict[str, Any]]:
             # A new Redis may wait for its volume. A pod that gave up would be restarted after longer and longer pauses.
             "connect_timeout": "60s",
         },
-        "http": {"port": names.HTTP_PORT},
+        # Metrics are on the pod's HTTP port, which NetworkPolicies keep inside and ServiceMonitors scrape.
+        "http": {"port": names.HTTP_PORT, "metrics_port": 0},
         "drain": {"grace": f"{spec['rollout']['gracePeriodSeconds']}s"},
         "telemetry": {"log_level": telemetry["logLevel"], "log_format": telemetry["logFormat"]},
     }

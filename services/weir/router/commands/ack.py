@@ -114,6 +114,7 @@ class AckHandler(QueueHandler):
             self.answer(OK)  # another session has taken the queue over, and the message is for that session
         elif isinstance(body, bytes) and body:
             sub.sent = int(time())
+            session.subscriptions.unacknowledged[rcv_id] = sub
             self.answer(b"MSG " + short(entry.msg_id) + body)
         elif body is UNAVAILABLE:
             self.answer(OK)

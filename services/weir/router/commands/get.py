@@ -22,7 +22,8 @@ class GetHandler(RareQueueHandler):
     auth_stat = "msgGetAuth"
 
     async def work(self, record: QueueRecord) -> None:
-        shared, queues = self.session.shared, self.session.subscriptions.queues
+        shared, subscriptions = self.session.shared, self.session.subscriptions
+        queues = subscriptions.queues
         stats = shared.stats
         rcv_id = record.rcv_id
         sub = queues.get(rcv_id)
@@ -32,6 +33,7 @@ class GetHandler(RareQueueHandler):
             return
         if sub is None:
             sub = queues[rcv_id] = Sub(0, prohibit=True)  # at once, to prohibit a SUB of the same block
+            subscriptions.read_queues.add(rcv_id)
         now = int(time())
         try:
             entry = await shared.store.messages.peek(record, shared.expire_before(now))
@@ -54,6 +56,7 @@ class GetHandler(RareQueueHandler):
         else:
             stats.msgGetDuplicate += 1
         sub.msg_id, sub.last, sub.sent = entry.msg_id, None, now
+        subscriptions.unacknowledged[rcv_id] = sub
         self.answer(b"MSG " + short(entry.msg_id) + body)
 
     async def _body(self, entry: Entry) -> bytes | None:

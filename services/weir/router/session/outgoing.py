@@ -163,6 +163,7 @@ class Outgoing:
 
     def _send(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
         sub.sent = int(time())
+        self._subscriptions.unacknowledged[rcv_id] = sub
         sub.trace = entry.trace
         self.add(encode_msg(self._framing, b"", rcv_id, entry.msg_id, body))
         source = self.source

@@ -169,8 +169,9 @@ class Session:
 
     def count_into(self, gauges: dict[str, int], now: int) -> None:
         """Add this session to an edge's gauges."""
-        gauges["outgoing_bytes"] += self.outgoing.pending_bytes
-        gauges["deferred"] += len(self.outgoing.waiting)
+        outgoing = self.outgoing
+        gauges["outgoing_bytes"] += outgoing.pending_bytes
+        gauges["deferred"] += len(outgoing.waiting)
         self.subscriptions.count_into(gauges, now)
 
     def drain(self) -> None:

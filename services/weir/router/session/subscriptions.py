@@ -8,7 +8,7 @@ of the service.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -59,21 +59,13 @@ _PENDING = ((60, "pending_60"), (300, "pending_300"), (1200, "pending_1200"), (3
 PENDING_GAUGES = ("in_flight", "in_flight_clients", *(name for _, name in _PENDING), "pending_more", "pending_max")
 
 
-def count_subs(subs: Iterable[Sub], now: int, gauges: dict[str, int]) -> int:
-    """Count one client's messages in flight by age, and return the number of its subscriptions. GET does not count."""
-    count = 0
-    times = []
-    for sub in subs:
-        count += not sub.prohibit
-        if sub.sent:
-            times.append(now - sub.sent)
-    if times:
-        gauges["in_flight"] += len(times)
-        gauges["in_flight_clients"] += 1
-        gauges["pending_max"] = max(gauges["pending_max"], *times)
-        for waited in times:
-            gauges[next((name for limit, name in _PENDING if waited < limit), "pending_more")] += 1
-    return count
+def count_in_flight(waited: Collection[int], gauges: dict[str, int]) -> None:
+    """Count one client's messages in flight by the seconds that they have waited for their ACK."""
+    gauges["in_flight"] += len(waited)
+    gauges["in_flight_clients"] += 1
+    gauges["pending_max"] = max(gauges["pending_max"], *waited)
+    for seconds in waited:
+        gauges[next((name for limit, name in _PENDING if seconds < limit), "pending_more")] += 1
 
 
 class QueueTotals:
@@ -116,15 +108,20 @@ class Subscriptions:
         "notifiers",
         "notifiers_ready",
         "queues",
+        "read_queues",
         "service",
         "service_subscribed",
         "takeover",
         "totals",
+        "unacknowledged",
     )
 
     def __init__(self, service: PeerService | None) -> None:
         self.service = service
         self.queues: dict[bytes, Sub] = {}
+        self.read_queues: set[bytes] = set()  # queues that were read with GET
+        # Queues whose message has left for the client. Those acknowledged since are dropped when messages are counted.
+        self.unacknowledged: dict[bytes, Sub] = {}
         self.notifiers: dict[bytes, tuple[int, bytes]] = {}  # notifier id → generation, the queue's recipient id
         self.notifiers_ready: set[bytes] = set()  # notifier ids whose notifications can be fetched
         self.epoch: int | None = None  # None: the session does not own its service
@@ -213,14 +210,30 @@ class Subscriptions:
         )
 
     def count_into(self, gauges: dict[str, int], now: int) -> None:
-        """Add this session's subscriptions to an edge's gauges."""
-        subs = count_subs(self.queues.values(), now, gauges)
+        """Add this session's subscriptions to an edge's gauges. The cost does not grow with the subscriptions."""
+        if self.unacknowledged:
+            self._count_unacknowledged(gauges, now)
         if self.service is None:
-            gauges["subscriptions"] += subs
-            gauges["subscribed_clients"] += bool(subs)
-            gauges["ntf_subscriptions"] += len(self.notifiers)
-            gauges["ntf_clients"] += bool(self.notifiers)
+            subs = len(self.queues)
+            if self.read_queues:
+                subs -= len(self.read_queues & self.queues.keys())
+            if subs:
+                gauges["subscriptions"] += subs
+                gauges["subscribed_clients"] += 1
+            if self.notifiers:
+                gauges["ntf_subscriptions"] += len(self.notifiers)
+                gauges["ntf_clients"] += 1
         elif self.epoch is not None:
             kind = "ntf_service" if self.service.role is ServiceRole.NOTIFIER else "service"
             gauges["ntf_services" if kind == "ntf_service" else "service_subscriptions"] += self.service_subscribed
             gauges[f"{kind}_queues"] += self.totals.count
+
+    def _count_unacknowledged(self, gauges: dict[str, int], now: int) -> None:
+        present = self.queues.get
+        self.unacknowledged = kept = {
+            rcv_id: sub
+            for rcv_id, sub in self.unacknowledged.items()
+            if sub.sent and sub.msg_id is not None and present(rcv_id) is sub
+        }
+        if kept:
+            count_in_flight([now - sub.sent for sub in kept.values()], gauges)

@@ -143,6 +143,10 @@ class Core:
     def read_registry(self, *words: bytes | int) -> "asyncio.Future[Any]":
         return self.read(REGISTRY, *words)
 
+    async def publish(self, channel: bytes, message: bytes) -> None:
+        """Send a message to whoever listens to the channel now, on any node of a cluster."""
+        await self.read_registry(b"PUBLISH", channel, message)
+
 
 def gather_into(count: int, done: Callable[[Any], None]) -> Callable[[Any, int], None]:
     """A callback for `count` calls; the context of each call is its place in the list that `done` gets.

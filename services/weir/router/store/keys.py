@@ -15,6 +15,7 @@ SERVICES: Final = b"{weir}:services"  # set of service ids
 STATS: Final = b"{weir}:stats"
 EDGES: Final = b"{weir}:edges"  # sorted set: edge, Unix time of its last report
 SWEEPER: Final = b"{weir}:sweeper"  # lock
+TASKS: Final = b"weir:tasks"  # channel: an edge gives all edges a task
 
 
 class Placement:
@@ -123,6 +124,11 @@ def channel(edge: bytes) -> bytes:
 def shard_channel(p: int, edge: bytes) -> bytes:
     """For SPUBLISH: a channel in the slot of the partition."""
     return b"{%d}:poke:%b" % (p, edge)
+
+
+def answers(edge: bytes) -> bytes:
+    """The channel that brings an edge the answers to its tasks."""
+    return b"weir:answers:%b" % edge
 
 
 def service_record(service_id: bytes) -> bytes:

@@ -10,12 +10,14 @@ from hashlib import blake2b
 from typing import Any
 
 from weir.redis.partitions import REGISTRY
+from weir.redis.resp import as_retry
 from weir.router.store import keys
 from weir.router.store.core import Core
 
 _PERIODS = (("day", 2), ("week", 9), ("month", 33))  # days that the sketch of a period is kept
 _STORED = ("queues", "notifiers")
 _SERVICES = 100  # services of one script call
+_GAUGES_TTL = 600  # seconds: an edge publishes its gauges every few seconds
 
 
 def _starts(now: datetime) -> dict[str, int]:
@@ -33,25 +35,41 @@ class Stats:
         self._unsaved = core.unsaved
         self._stats_op = 0
         self._stats_salt = os.urandom(4).hex()
+        self._saving = asyncio.Lock()  # Redis recognises a repetition only of an edge's latest operation
+        self._unsent: dict[str, int] = {}  # counted, in no operation yet
+        self._undecided: bytes | None = None  # an operation that Redis has not answered
 
     async def add_stats(self, deltas: Mapping[str, int]) -> None:
-        """Add counters to those of the fleet, exactly once even if an answer is lost."""
+        """Add counters to those of the fleet, exactly once.
+
+        After an exception, the counters are kept and added with the next call.
+        """
+        for name, delta in deltas.items():
+            self._unsent[name] = self._unsent.get(name, 0) + delta
+        async with self._saving:
+            if self._undecided is not None:
+                await self._execute(as_retry(self._undecided))
+            await self._execute(self._operation())
+
+    def _operation(self) -> bytes:
         self._stats_op += 1
         op = f"{self._stats_salt}{self._stats_op}".encode()
-        stored, self._unsaved.messages = self._unsaved.messages, 0
-        waiting, self._unsaved.notifications = self._unsaved.notifications, 0
+        unsent, self._unsent = self._unsent, {}
+        unsaved = self._unsaved
+        moved = {"messages": unsaved.messages, "notifications": unsaved.notifications}
+        unsaved.messages = unsaved.notifications = 0
         pairs: list[bytes | int] = []
-        for name, delta in (*deltas.items(), ("messages", stored), ("notifications", waiting)):
+        for name, delta in (*unsent.items(), *moved.items()):
             if delta:
                 pairs += [name.encode(), delta]
-        try:
-            await self._core.call(
-                REGISTRY, "add_stats", [keys.STATS, keys.STATS + b":" + self._core.edge], [op, int(time.time()), *pairs]
-            )
-        except BaseException:
-            self._unsaved.messages += stored
-            self._unsaved.notifications += waiting
-            raise
+        return self._core.script_wire(
+            "add_stats", [keys.STATS, keys.STATS + b":" + self._core.edge], [op, int(time.time()), *pairs]
+        )
+
+    async def _execute(self, operation: bytes) -> None:
+        self._undecided = operation
+        await self._core.muxes[REGISTRY].ask(operation, script=True)
+        self._undecided = None
 
     async def read_stats(self) -> dict[str, int]:
         """All counters; `fromTime` is when counting began (Unix time)."""
@@ -133,19 +151,28 @@ class Stats:
         return total
 
     async def publish_edge(self, gauges: Mapping[str, int]) -> None:
-        """Publish the gauges of this edge. They expire soon after the edge stops."""
+        """Publish the gauges of this edge."""
         key = keys.edge_gauges(self._core.edge)
-        ttl = int(self._core.config.lease * 1500)
-        now = int(time.time())
-        oldest = int(now - 60 - self._core.config.lease)
         published = json.dumps(dict(gauges)).encode()
         await self._core.call(
-            REGISTRY, "publish_edge", [key, keys.EDGES], [published, ttl, self._core.edge, now, oldest]
+            REGISTRY,
+            "publish_edge",
+            [key, keys.EDGES],
+            [published, _GAUGES_TTL, self._core.edge, int(time.time())],
         )
+
+    async def live_edges(self) -> list[bytes]:
+        """The edges that hold their lease. An edge that stops gives its lease up; that of a crashed edge expires."""
+        edges: list[bytes] = await self._core.read_registry(b"ZRANGE", keys.EDGES, 0, -1)
+        held = await asyncio.gather(*(self._core.read(0, b"EXISTS", keys.lease(0, edge)) for edge in edges))
+        live = [edge for edge, holds in zip(edges, held, strict=True) if holds]
+        if len(live) < len(edges):  # an edge that comes back publishes itself again
+            await self._core.ask_registry(b"ZREM", keys.EDGES, *set(edges).difference(live))
+        return live
 
     async def read_edges(self) -> dict[str, dict[str, int]]:
         """The live edges with the gauges they published last."""
-        edges: list[bytes] = await self._core.read_registry(b"ZRANGE", keys.EDGES, 0, -1)
+        edges = await self.live_edges()
         if not edges:
             return {}
         values = await self._core.read_registry(b"MGET", *(keys.edge_gauges(edge) for edge in edges))

@@ -28,8 +28,10 @@ from weir.router.store.services import Services
 from weir.router.store.stats import Stats
 from weir.router.store.subscriptions import Subscriptions
 from weir.router.store.sweeper import Sweeper
+from weir.runtime.broadcast import Broadcast
 from weir.runtime.presence import Presence, PresenceKeys, PresenceTimes
 
+SAVE_LIMIT = 2.0  # seconds that the edges have to save their counters
 _CLAIMS = ("sub", "nsub", "claim", "takeover")  # scripts that make a connection an owner
 
 
@@ -56,7 +58,8 @@ class Store:
         self.services = Services(core, self._emit)
         self.registry = Registry(core, self.services)
         self.stats = Stats(core)
-        self.sweeper = Sweeper(core, self.links)
+        self.broadcast = Broadcast(core.edge.decode(), self.stats.live_edges, core.publish, keys.TASKS, keys.answers)
+        self.sweeper = Sweeper(core, self.links, self.stats, self._all_save)
 
         self.presence = Presence(
             where,
@@ -67,6 +70,7 @@ class Store:
             on_lost=lambda: self.on_lost(),
             on_restored=lambda: self.on_restored(),
             on_lapsed=lambda: self.on_lapsed(),
+            channels=self.broadcast.channels,
         )
         self.inbox, self.leases = self.presence.inbox, self.presence.leases
         self._closed_connections: set[int] = set()  # connections that closed in this turn of the loop
@@ -110,8 +114,13 @@ class Store:
 
     async def close(self) -> None:
         """Give up the leases and disconnect. Call it after the connections are released."""
+        await self.broadcast.close()
         await asyncio.gather(self._stop_sweeping(), self.presence.close())  # together: one deadline if Redis is away
         await self.topology.close()
+
+    async def _all_save(self) -> bool:
+        """Make every edge save its counters. Return False if an edge does not answer."""
+        return not (await self.broadcast.ask(SAVE_LIMIT, do="save")).missing
 
     async def _stop_sweeping(self) -> None:
         with contextlib.suppress(Unavailable):

@@ -1,12 +1,17 @@
 """The sweeper: expires messages, notifications and queues that no command comes across, and inboxes of dead edges.
 
-One edge at a time sweeps, under a lock. It scans the keys in slices, each of which blocks Redis only briefly. A
-complete round also counts what is left, and so corrects the totals in the statistics. A queue whose keys are damaged is
-counted and left out.
+One edge at a time sweeps, under a lock. It scans the keys in slices, each of which blocks Redis only briefly. A queue
+whose keys are damaged is counted and left out.
+
+A complete round also counts what is left. The fleet's totals are sums of what edges counted, so they are wrong after an
+edge has crashed with counters that it had not saved. The round's count is exact only if no message came or went
+meanwhile, on any edge. So a difference is corrected when all edges have saved their counters, and the statistics then
+are what they were when the round began.
 """
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -19,11 +24,13 @@ from weir.router.store import keys
 from weir.router.store.core import Core, isolating
 from weir.router.store.links import Links
 from weir.router.store.records import Swept
+from weir.router.store.stats import Stats
 from weir.wire.smp import ids_hash
 
 _LOCK_MS = 60_000
 _SCAN = 500  # keys of one SCAN
 _BATCH = 20  # queues of one script call
+_Totals = tuple[int, int, int]
 
 
 @dataclass
@@ -52,12 +59,16 @@ class _Expired:
 
 
 class Sweeper:
-    def __init__(self, core: Core, links: Links) -> None:
+    def __init__(self, core: Core, links: Links, stats: Stats, all_save: Callable[[], Awaitable[bool]]) -> None:
+        """`all_save` makes every edge save its counters, and returns whether every edge did."""
         self._core = core
         self._muxes = core.muxes
         self._unsaved = core.unsaved
         self._links = links
+        self._stats = stats
+        self._all_save = all_save
         self._census: _Left | None = None  # counted in this round; None if this edge did not start the round
+        self._totals_before: _Totals | None = None
 
     async def sweep_slice(self, cursor: int) -> Swept | None:
         """Sweep some keys, starting with cursor 0. None while another edge has the lock."""
@@ -69,6 +80,7 @@ class Sweeper:
             return Swept(0, 0, 0, 0)
         if cursor == 0:
             self._census = _Left()
+            self._totals_before = await self._totals()
         following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN), durable=False)
         done = _Expired()
         for part in await asyncio.gather(*self._expire(found, muxes[node])):
@@ -82,10 +94,27 @@ class Sweeper:
         position = int(following)
         following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
         if following_cursor == 0 and self._census is not None:
-            seen = self._census
-            await self._core.call(REGISTRY, "set_totals", [keys.STATS], [seen.messages, seen.notifications])
-            self._unsaved.messages, self._unsaved.notifications, self._census = 0, 0, None
+            seen, self._census = self._census, None
+            await self._correct(seen)
         return Swept(following_cursor, messages, notifications, done.queues, done.damaged)
+
+    async def _totals(self) -> _Totals:
+        """(messages, notifications, messages ever sent) by the statistics, with what this edge has counted."""
+        await self._stats.add_stats({})
+        found = await self._core.read_registry(b"HMGET", keys.STATS, b"messages", b"notifications", b"msgSent")
+        messages, notifications, sent = (int(value or 0) for value in found)
+        return messages, notifications, sent
+
+    async def _correct(self, seen: _Left) -> None:
+        """Correct the totals, unless messages came or went in this round."""
+        before = self._totals_before
+        if before is None or before[:2] == (seen.messages, seen.notifications):
+            return
+        if await self._all_save():
+            await self._stats.add_stats({})  # what this round itself has removed
+            await self._core.call(
+                REGISTRY, "correct_totals", [keys.STATS], [*before, seen.messages, seen.notifications]
+            )
 
     async def stop_sweeping(self) -> None:
         """Release the lock, so that another edge can continue at once."""

@@ -5,35 +5,40 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from functools import partial
+from typing import Any
 
 from weir.router.store.core import awaited
 from weir.router.store.records import EntityStatus, QueueRecord, Status
 from weir.router.store.store import Store
 from weir.router.surface.control_numbers import clients, server_info, sockets, stats
 from weir.router.surface.control_words import read_blocking, show_blocking, show_queue, show_status
-from weir.router.surface.view import OUTAGE, EdgeView, Fleet
+from weir.router.surface.view import OUTAGE, ClientInfo, EdgeView, Fleet
+from weir.runtime.broadcast import Answers
 from weir.surface.control.commands import Command, Commands, Refused, Role, life_commands
 from weir.surface.control.port import ControlPort, open_port
 from weir.surface.control.session import Passwords, Session
 
 _ATTEMPTS = 5  # to delete a queue that other commands keep changing
 
+_TASK_LIMIT = 2.0  # seconds that the edges have to answer
+
 HELP = """\
 commands: stats, clients, sockets, server-info, status, block, unblock, delete, trace, suspend, resume, save, help, quit
+Commands and numbers are for all edges, whichever edge answers.
 auth PASSWORD              take the role of this password (once per session)
-stats                      counters of the whole fleet
-clients                    clients of this edge, one per line (admin)
-sockets                    sockets of this edge
-server-info                clients and subscriptions of the fleet, then of this edge
+stats                      counters
+clients                    clients, one per line (admin)
+sockets                    sockets
+server-info                clients and subscriptions, then those of each edge
 status ID                  status of the queue with this sender or link id
 block ID reason=spam|content[,notice={"ttl":SECONDS}]
 unblock ID
 delete ID                  delete the queue and its messages (admin)
-trace CLIENT on|off        trace every command of one client of this edge (admin)
-suspend | resume           stop or start accepting new clients on this edge (admin)
-save                       put this edge's counters into Redis; everything else is always there (admin)
+trace CLIENT on|off        trace every command of one client; CLIENT is a clientId of `clients` (admin)
+suspend | resume           stop or start accepting new clients (admin)
+save                       put the edges' counters into Redis; everything else is always there (admin)
 help | quit"""
 
 
@@ -59,39 +64,77 @@ def _commands(edge: EdgeView) -> Commands:
         "clients": Command(Role.ADMIN, 0, smp.clients),
         "delete": Command(Role.ADMIN, 1, smp.delete),
         "trace": Command(Role.ADMIN, 2, smp.trace),
-        **life_commands(edge),
+        **life_commands(_AllEdges(edge), "all edges take"),
     }
+
+
+class _AllEdges:
+    """All edges of the fleet, as far as one edge can reach them. An edge that does not answer is named in an error."""
+
+    def __init__(self, edge: EdgeView) -> None:
+        self._edge = edge
+
+    async def ask(self, **task: Any) -> Answers:
+        return await self._edge.store.broadcast.ask(_TASK_LIMIT, **task)
+
+    async def suspend(self) -> None:
+        _require_all(await self.ask(do="suspend"))
+
+    async def resume(self) -> None:
+        answers = await self.ask(do="resume")
+        for edge, problem in answers.by_edge.items():
+            if problem is not None:
+                raise Refused(f"edge {edge} cannot listen again: {problem}")
+        _require_all(answers)
+
+    async def save(self) -> None:
+        _require_all(await self.ask(do="save"))
+
+
+def _require_all(answers: Answers) -> None:
+    if answers.missing:
+        raise Refused(_silent(answers.missing))
+
+
+def _silent(edges: Collection[str]) -> str:
+    return f"no answer from edge {', '.join(sorted(edges))}"
 
 
 class _SmpCommands:
     def __init__(self, edge: EdgeView) -> None:
         self._edge = edge
-        self._fleet = Fleet(edge)
+        self._fleet = Fleet(edge, for_everybody=False)
+        self._all = _AllEdges(edge)
 
     async def stats(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         for line in stats(await self._fleet.numbers(), role is Role.ADMIN):
             yield line
 
     async def sockets(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
-        for line in sockets(self._edge):
+        for line in sockets(await self._fleet.numbers(), self._edge.config.transport.ports):
             yield line
 
     async def server_info(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
-        for line in server_info(self._edge, await self._fleet.numbers(), role is Role.ADMIN):
+        for line in server_info(await self._fleet.numbers(), role is Role.ADMIN):
             yield line
 
     async def clients(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
-        for line in clients(self._edge):
+        answers = await self._all.ask(do="clients")
+        for line in clients({edge: [ClientInfo(*row) for row in rows] for edge, rows in answers.by_edge.items()}):
             yield line
+        _require_all(answers)
 
     async def trace(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         client, switch = arguments
-        if not client.isdecimal() or switch not in ("on", "off"):
-            raise Refused("trace CLIENT on|off")
+        edge, _, number = client.rpartition(":")
+        if not edge or not number.isdecimal() or switch not in ("on", "off"):
+            raise Refused("trace CLIENT on|off, where CLIENT is a clientId of `clients`")
         if self._edge.config.telemetry.traces is None:
             raise Refused("tracing is off: set [telemetry] traces")
-        if not self._edge.trace_session(int(client), switch == "on"):
-            raise Refused("no such client on this edge")
+        answers = await self._all.ask(do="trace", edge=edge, client=int(number), on=switch == "on")
+        if not any(answers.by_edge.values()):
+            _require_all(answers)
+            raise Refused("no such client")
         yield "ok"
 
     async def status(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:

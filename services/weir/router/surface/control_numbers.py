@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
-from weir.router.surface.view import EdgeView, FleetNumbers
+from weir.router.surface.view import ClientInfo, FleetNumbers
 
 _BEFORE_ACTIVE = ("qCreated", "qSecured", "qDeletedAll", "qDeletedAllB", "qDeletedNew", "qDeletedSecured")
 _SUBS = ("qSub", "qSubAllB", "qSubEnd", "qSubEndB")
@@ -43,10 +43,10 @@ _OWN_ADMIN = (
     ("Forwards", "forwards"),
     ("Folds", "folds"),
 )
-_HERE = (
-    ("Clients of this edge", "clients"),
-    ("SMP subscriptions of this edge", "subscriptions"),
-    ("Ntf subscriptions of this edge", "ntf_subscriptions"),
+_EACH_EDGE = (
+    ("Clients", "clients"),
+    ("SMP subscriptions", "subscriptions"),
+    ("Ntf subscriptions", "ntf_subscriptions"),
 )
 
 
@@ -94,38 +94,41 @@ def _short(name: str) -> str:
     return name[1].lower() + name[2:]
 
 
-def clients(edge: EdgeView) -> Iterator[str]:
-    """The reference's columns, then Weir's. The session id stays empty: it would identify a client elsewhere, too."""
+def clients(found: Mapping[str, Collection[ClientInfo]]) -> Iterator[str]:
+    """The reference's columns, then Weir's. The session id stays empty: it would identify a client elsewhere, too.
+
+    Each edge numbers its own clients, so a client's id is `edge:number`.
+    """
     yield (
         "clientId,sessionId,connected,createdAt,rcvActiveAt,sndActiveAt,age,subscriptions,"
         "version,ntfSubscriptions,outgoingBytes,service"
     )
     now = int(time.time())
-    for client in edge.clients():
-        created, rcv_active, snd_active = int(client.created), int(client.rcv_active), int(client.snd_active)
-        yield (
-            f"{client.id},,True,{created},{rcv_active},{snd_active},{now - created},{client.subs},"
-            f"{client.version},{client.ntf_subs},{client.outgoing},{'yes' if client.service else 'no'}"
-        )
+    for edge in sorted(found):
+        for client in found[edge]:
+            created, rcv_active, snd_active = int(client.created), int(client.rcv_active), int(client.snd_active)
+            yield (
+                f"{edge}:{client.id},,True,{created},{rcv_active},{snd_active},{now - created},{client.subs},"
+                f"{client.version},{client.ntf_subs},{client.outgoing},{'yes' if client.service else 'no'}"
+            )
 
 
-def sockets(edge: EdgeView) -> Iterator[str]:
-    gauges = edge.gauges()
-    accepted, closed = gauges.get("sockets_accepted", 0), gauges.get("sockets_closed", 0)
-    active = gauges.get("clients", 0) + gauges.get("handshakes", 0)
-    yield f"Sockets for port {','.join(str(port) for port in edge.config.transport.ports)}:"
+def sockets(numbers: FleetNumbers, ports: Collection[int]) -> Iterator[str]:
+    accepted, closed = numbers.total("sockets_accepted"), numbers.total("sockets_closed")
+    active = numbers.total("clients") + numbers.total("handshakes")
+    yield f"Sockets for port {','.join(str(port) for port in ports)}:"
     yield f"accepted: {accepted}"
     yield f"closed: {closed}"
     yield f"active: {active}"
     yield f"leaked: {max(0, accepted - closed - active)}"
 
 
-def server_info(edge: EdgeView, numbers: FleetNumbers, admin: bool) -> Iterator[str]:
+def server_info(numbers: FleetNumbers, admin: bool) -> Iterator[str]:
     """`Threads` is the number of edges. The reference's lines about queues between threads have no counterpart."""
-    gauges = edge.gauges()
     yield f"Threads: {len(numbers.edges)}"
     yield f"Clients: {numbers.total('clients')}"
     for text, name in (_CLIENTS if admin else ()) + _SUBSCRIBERS + _OWN + (_OWN_ADMIN if admin else ()):
         yield f"{text}: {numbers.total(name)}"
-    for text, name in _HERE:
-        yield f"{text}: {gauges.get(name, 0)}"
+    for edge, gauges in sorted(numbers.edges.items()):
+        for text, name in _EACH_EDGE:
+            yield f"{text} of edge {edge}: {gauges.get(name, 0)}"

@@ -12,10 +12,30 @@ from weir.router.surface.page import render_page
 from weir.router.surface.view import OUTAGE, EdgeView, Fleet, memory_problems
 from weir.surface.http import HttpServer, Site, serve_site
 from weir.telemetry.metrics import counter_by_kind, render_edge
+from weir.transport.server import bind, every_host
 
 
-async def start_http(edge: EdgeView, *, reuse_port: bool) -> HttpServer:
-    config = edge.config
+async def start_http(edge: EdgeView) -> HttpServer:
+    """The page and health, and the metrics if they have no port of their own."""
+    http = edge.config.http
+    numbers = _Numbers(edge)
+    shows_metrics = http.metrics and not http.metrics_port
+    site = Site(
+        is_ready=lambda: edge.ready,
+        is_draining=lambda: edge.draining,
+        status=numbers.status,
+        outage=OUTAGE,
+        problems=edge.store.failures.recent,
+        page=render_page(edge.config, edge.address, weir.__version__) if http.page else None,
+        metrics=numbers.metrics if shows_metrics else None,
+        edge_metrics=numbers.edge_metrics if shows_metrics else None,
+    )
+    return await serve_site(site, bind(every_host(http.listen), http.port, reuse_port=True))
+
+
+async def start_metrics(edge: EdgeView) -> HttpServer:
+    """The metrics and health, on the port of the metrics."""
+    http = edge.config.http
     numbers = _Numbers(edge)
     site = Site(
         is_ready=lambda: edge.ready,
@@ -23,11 +43,10 @@ async def start_http(edge: EdgeView, *, reuse_port: bool) -> HttpServer:
         status=numbers.status,
         outage=OUTAGE,
         problems=edge.store.failures.recent,
-        page=render_page(config, edge.address, weir.__version__) if config.http.page else None,
-        metrics=numbers.metrics if config.http.metrics else None,
-        edge_metrics=numbers.edge_metrics if config.http.metrics else None,
+        metrics=numbers.metrics,
+        edge_metrics=numbers.edge_metrics,
     )
-    return await serve_site(site, config.http.listen, config.http.port, reuse_port=reuse_port)
+    return await serve_site(site, bind(every_host(http.metrics_listen), http.metrics_port, reuse_port=True))
 
 
 class _Numbers:
@@ -46,6 +65,7 @@ class _Numbers:
             "messages": counts.get("messages", 0),
             "services": counts.get("rcv_services", 0) + counts.get("ntf_services", 0),
             "sent": stats.get("msgSent", 0),
+            "rate": numbers.total("sent_per_1000s") / 1000,
             "received": stats.get("msgRecv", 0) + stats.get("msgRecvGet", 0),
             "folds": numbers.total("folds"),
             "ready": self._edge.ready,

@@ -206,6 +206,17 @@ FLEET: tuple[tuple[str, str, str], ...] = (
     ("weir_forwards", "Forwards under way.", "forwards"),
 )
 
+ENDED_CONNECTIONS = Metric(
+    "weir_connections_ended",
+    "counter",
+    "Connections that an edge has ended. refused: [transport] max_clients, file descriptors, or the edge stops. "
+    "crowded_out: half_open. timed_out: handshake_timeout. failed: an error in the handshake. stalled: send_timeout.",
+    tuple(
+        (f'{{reason="{reason}"}}', f"connections_{reason}")
+        for reason in ("refused", "crowded_out", "timed_out", "failed", "stalled")
+    ),
+)
+
 # From SUBS on, counted in milliseconds.
 SUBS_TIMES = (
     ("weir_subs_to_soks_seconds", "From SUBS or NSUBS to SOKS.", "subsToSoksMs"),
@@ -273,6 +284,7 @@ def render_fleet(
         lines += gauge(name, text, total.get(number, 0))
     for name, text, number in SUBS_TIMES:
         lines += histogram(name, text, number, stats)
+    lines += family(ENDED_CONNECTIONS, stats)
     for metric in REDIS:
         lines += family(metric, redis)
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ _TILES = (
     Tile("connections", "connections", "clients connected to any edge"),
     Tile("queues", "queues", "stored"),
     Tile("messages", "messages", "waiting for their recipients"),
-    Tile("rate", "messages / s", "sent, last seconds"),
+    Tile("rate", "messages / s", "sent, last three seconds"),
     Tile("services", "services", "with a certificate"),
     Tile("edges", "edges", "serving this address"),
 )

@@ -17,8 +17,10 @@ from weir.telemetry.metrics import sum_edges
 
 OUTAGE = Outage((Unavailable,), "Redis does not answer")
 
-_FRESH = 1.0  # seconds that the fleet's numbers are reused
 _FILLS_UP = 0.75  # share of Redis' memory limit; the alert WeirRedisFillsUp has the same
+# Right within a second: numbers are reused for 0.4 s, and what an edge reports may be 0.4 s old (REPORT_PAUSE).
+_FRESH = 0.4
+_REPORT_LIMIT = 0.5  # seconds that the edges have to report; a late edge is shown with its last report
 
 
 class ClientInfo(NamedTuple):
@@ -67,6 +69,9 @@ class EdgeView(Protocol):
     async def save(self) -> None:
         """Put what was counted into the store. Raises Unavailable."""
 
+    async def report(self) -> None:
+        """Save, unless that was asked for a moment ago."""
+
     async def suspend(self) -> None: ...
     async def resume(self) -> None: ...
 
@@ -84,23 +89,29 @@ class FleetNumbers:
 
 
 class Fleet:
-    """The numbers of the whole deployment, read through one edge."""
+    """The numbers of the whole deployment, read through one edge.
 
-    def __init__(self, edge: EdgeView) -> None:
+    Edges save their numbers when they are asked to: all at the same moment, so that the numbers of one edge fit those
+    of another. Edges that report by themselves every second would cost more, and a message that one edge has counted
+    as sent and another not yet as received would be shown as waiting.
+    """
+
+    def __init__(self, edge: EdgeView, *, for_everybody: bool = True) -> None:
+        """Without `for_everybody`, all edges save their numbers in every reading."""
         self._edge = edge
-        self._cached = Cached(self._read, _FRESH)
+        self._task = "report" if for_everybody else "save"
+        self._cached = Cached(self._read, _FRESH if for_everybody else 0.0)
 
     async def numbers(self) -> FleetNumbers:
         return await self._cached.get()
 
     async def _read(self) -> FleetNumbers:
+        await self._edge.store.broadcast.ask(_REPORT_LIMIT, do=self._task)
         store = self._edge.store.stats
         stats, counts, edges, redis = await asyncio.gather(
             store.read_stats(), store.counts(), store.read_edges(), store.redis_info()
         )
-        # This edge's present gauges replace the gauges that it published last.
-        own = {self._edge.edge_id: self._edge.gauges()}
-        return FleetNumbers(stats, counts, {**edges, **own}, redis)
+        return FleetNumbers(stats, counts, edges, redis)
 
 
 def memory_problems(redis: Mapping[str, float]) -> list[str]:

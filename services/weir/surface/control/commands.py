@@ -33,26 +33,26 @@ Commands = Mapping[str, Command]
 
 
 class Life(typing.Protocol):
-    """The part of an edge that the control port can change."""
+    """The part of an edge, or of all edges, that the control port can change."""
 
     async def suspend(self) -> None: ...
     async def resume(self) -> None: ...
     async def save(self) -> None: ...
 
 
-def life_commands(edge: Life) -> dict[str, Command]:
-    """`suspend`, `resume` and `save`."""
+def life_commands(edge: Life, it_takes: str = "this edge takes") -> dict[str, Command]:
+    """`suspend`, `resume` and `save`. `it_takes` says in the answers what `edge` is."""
 
     async def suspend(role: Role, arguments: list[str]) -> AsyncIterator[str]:
         await edge.suspend()
-        yield "ok, this edge takes no new clients"
+        yield f"ok, {it_takes} no new clients"
 
     async def resume(role: Role, arguments: list[str]) -> AsyncIterator[str]:
         try:
             await edge.resume()
         except OSError as error:
             raise Refused(f"cannot listen again: {os.strerror(error.errno or 0).lower()}") from None
-        yield "ok, this edge takes new clients"
+        yield f"ok, {it_takes} new clients"
 
     async def save(role: Role, arguments: list[str]) -> AsyncIterator[str]:
         yield "saving server state..."

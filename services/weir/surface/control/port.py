@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from weir.surface.control.backoff import Backoff
 from weir.surface.control.session import Session
 
 _MAX_LINE = 4096
@@ -26,6 +27,7 @@ class ControlPort:
 
 async def open_port(listen: str, port: int, greeting: str, new_session: Callable[[], Session]) -> ControlPort:
     sessions: set[asyncio.StreamWriter] = set()
+    backoff = Backoff()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(sessions) >= _MAX_SESSIONS:
@@ -33,8 +35,11 @@ async def open_port(listen: str, port: int, greeting: str, new_session: Callable
             writer.close()
             return
         sessions.add(writer)
+        session = new_session()
+        peer = writer.get_extra_info("peername")  # None: the client has gone already
+        session.address, session.backoff = peer[0] if peer else "", backoff
         try:
-            await _converse(greeting, new_session(), reader, writer)
+            await _converse(greeting, session, reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:

@@ -1,7 +1,8 @@
 """One session at the control port: authorisation and the choice of the command. No sockets.
 
-A session gets its role once, by `auth`. A second `auth` shows the role and does not change it. The log names a command
-and never its arguments: queue ids and passwords stay between the operator and the port.
+A session gets its role once, by `auth`. A second `auth` shows the role and does not change it. Wrong passwords slow
+their address down (backoff.py). The log names a command and never its arguments: queue ids and passwords stay between
+the operator and the port.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from weir.surface.control.backoff import Backoff
 from weir.surface.control.commands import Command, Commands, Refused, Role
 from weir.surface.outage import Outage
 
 _log = logging.getLogger(__name__)
-
-_WRONG_PASSWORD_DELAY = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,11 @@ class Passwords:
 
 
 class Session:
-    """`answer` every line in turn, until it is `quit`."""
+    """`answer` every line in turn, until it is `quit`. The port sets `address` and `backoff`."""
 
     def __init__(self, passwords: Passwords, commands: Commands, help_text: str, outage: Outage) -> None:
+        self.address = ""
+        self.backoff = Backoff()
         self._passwords = passwords
         self._help_text = help_text
         self._outage = outage
@@ -76,15 +78,19 @@ class Session:
             yield f"error: {self._outage.text}"
 
     async def _auth(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
-        asked = self._passwords.role_of(arguments[0])
-        if role is Role.NONE:
-            if asked is Role.NONE:
-                await asyncio.sleep(_WRONG_PASSWORD_DELAY)
-            self._role = asked
-            yield f"Current role is {_shown(asked)}"
-        else:
-            other = "" if asked is role else ", start new session to change."
+        if role is not Role.NONE:
+            other = "" if self._passwords.role_of(arguments[0]) is role else ", start new session to change."
             yield f"Current role is {_shown(role)}{other}"
+            return
+        seconds = self.backoff.wait(self.address)
+        if seconds:
+            raise Refused(f"too many wrong passwords, wait {seconds} s")
+        self._role = self._passwords.role_of(arguments[0])
+        if self._role is Role.NONE:
+            await asyncio.sleep(self.backoff.wrong(self.address))
+        else:
+            self.backoff.right(self.address)
+        yield f"Current role is {_shown(self._role)}"
 
     async def _help(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         yield self._help_text

@@ -2,18 +2,13 @@
 // Keeps the numbers current without a reload. Asks less often while nobody looks.
 const live = document.getElementById("live");
 const numbers = new Intl.NumberFormat();
-let previous = null;
 
 function show(status) {
-  if (previous && status.time > previous.time) {
-    status.rate = Math.max(0, (status.sent - previous.sent) / (status.time - previous.time));
-  }
   for (const place of document.querySelectorAll("[data-key]")) {
     const value = status[place.dataset.key];
     if (value === undefined) continue;
     place.textContent = numbers.format(value < 10 ? Math.round(value * 10) / 10 : Math.round(value));
   }
-  if (!previous || status.time > previous.time) previous = status;
 }
 
 function report(problems) {

@@ -35,6 +35,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.inactive_clients.ttl == 6 * 3600
     assert config.drain.rate == 500
     assert config.drain.grace == 60
+    assert config.http.metrics_port == 0  # on the pod's HTTP port, which ServiceMonitors scrape
     assert config.telemetry.log_format == "json"
     assert config.telemetry.traces is None
 
