@@ -1,5 +1,6 @@
 """`weir up`: a whole router on this machine, its starts, stops, crashes and refusals."""
 
+import asyncio
 import base64
 import os
 import signal
@@ -175,6 +176,22 @@ def test_what_the_world_sees(tmp_path: Path) -> None:
             assert b"\nweir_edges 1\n" in answer.read()
         addresses = {port: listening_on(port) for port in (metrics.port, page.port, control)}
     assert addresses == {metrics.port: {"127.0.0.1"}, page.port: {"::"}, control: {"127.0.0.1"}}
+
+
+async def test_the_control_port_reaches_every_edge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home, port = tmp_path / "home", free_port()
+    home.mkdir()
+    (home / "weir.toml").write_text(f'[control]\nport = {port}\n[auth]\ncontrol_port_admin_password = "word"\n')
+    with weir_up(home, "--edges", "3") as up:
+        clients = [await SmpClient.connect(up.address) for _ in range(12)]
+        for client in clients:
+            await client.ping()
+        for command, line in (("clients", 12), ("server-info", "Clients: 12"), ("server-info", "Threads: 3")):
+            assert await asyncio.to_thread(main, ["smp", "ctl", "--config", str(home / "weir.toml"), command]) == 0
+            lines = capsys.readouterr().out.splitlines()
+            assert len(lines) - 1 == line if isinstance(line, int) else line in lines
+        for client in clients:
+            await client.close()
 
 
 def listening_on(port: int | None) -> set[str]:

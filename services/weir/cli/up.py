@@ -50,9 +50,7 @@ weir up --home data --host 127.0.0.1 --traces            # with traces in a brow
     p.add_argument("--listen", metavar="ADDR", help="address to listen on (loopback for a loopback host, else all)")
     p.add_argument("--smp-port", type=port, metavar="P", help="port for clients (5223; 0: any free port)")
     p.add_argument("--http-port", type=port, metavar="Q", help="port of the web page (8000; 0: any free port)")
-    p.add_argument(
-        "--metrics-port", type=port, metavar="M", help="port of /metrics (the page's and one; 0: any free port)"
-    )
+    p.add_argument("--metrics-port", type=port, metavar="M", help="port of /metrics (the one after the page's; 0: any)")
     p.add_argument("--edges", type=positive, default=2, metavar="N", help="number of edge processes (2)")
     p.add_argument("--redis", metavar="URL", help="URL of your Redis, or `embedded` for the bundled one (embedded)")
     p.add_argument("--ready-file", type=Path, metavar="F", help="write JSON to F when clients can connect")

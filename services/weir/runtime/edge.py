@@ -30,7 +30,7 @@ from weir.transport.protocol import C, Protocol
 from weir.transport.server import Listener, TransportConfig, bind, every_host, serve
 
 REPORT_INTERVAL = 5.0  # seconds between two reports of counters and gauges that nobody asks for
-REPORT_PAUSE = 0.4  # seconds: whoever asks for a report again within this time gets the one before
+REPORT_PAUSE = 0.7  # seconds: whoever asks for a report again within this time gets the one before
 
 
 class Session(Drainable, typing.Protocol):

@@ -92,10 +92,13 @@ class Listener(Generic[C]):
 
     async def listen(self, sock: socket.socket) -> None:
         # Accepted sockets inherit these. Idle subscribed clients stay connected, so TCP must find those that vanished.
+        # Keepalive probes only a connection on which nothing is under way. The user timeout watches the others.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_COUNT)
+        vanished = _KEEPALIVE_IDLE + _KEEPALIVE_INTERVAL * _KEEPALIVE_COUNT
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, vanished * 1000)
         self._servers.append(await self._loop.create_server(self._new_connection, sock=sock, backlog=_BACKLOG))
 
     async def stop_accepting(self) -> None:

@@ -170,8 +170,10 @@ class Session:
     def count_into(self, gauges: dict[str, int], now: int) -> None:
         """Add this session to an edge's gauges."""
         outgoing = self.outgoing
-        gauges["outgoing_bytes"] += outgoing.pending_bytes
-        gauges["deferred"] += len(outgoing.waiting)
+        if pending := outgoing.pending_bytes:
+            gauges["outgoing_bytes"] += pending
+        if outgoing.waiting:
+            gauges["deferred"] += len(outgoing.waiting)
         self.subscriptions.count_into(gauges, now)
 
     def drain(self) -> None:

@@ -18,8 +18,8 @@ from weir.telemetry.metrics import sum_edges
 OUTAGE = Outage((Unavailable,), "Redis does not answer")
 
 _FILLS_UP = 0.75  # share of Redis' memory limit; the alert WeirRedisFillsUp has the same
-# Right within a second: numbers are reused for 0.4 s, and what an edge reports may be 0.4 s old (REPORT_PAUSE).
-_FRESH = 0.4
+# Right within a second: numbers are reused for 0.2 s, and what an edge reports may be 0.7 s old (REPORT_PAUSE).
+_FRESH = 0.2
 _REPORT_LIMIT = 0.5  # seconds that the edges have to report; a late edge is shown with its last report
 
 

@@ -24,7 +24,7 @@ _MOST_ADDRESSES = 1000
 
 
 class _Wrong(NamedTuple):
-    count: int
+    times: int
     until: float
     """When the next password is looked at, by `monotonic`."""
 
@@ -45,7 +45,7 @@ class Backoff:
         """Note a wrong password. Return the seconds after which it is answered."""
         group, now = _group(address), monotonic()
         before = self._wrong.pop(group, None)
-        count = 1 if before is None or now > before.until + _FORGET else before.count + 1
+        count = 1 if before is None or now > before.until + _FORGET else before.times + 1
         pause = min(FIRST_PAUSE * 2.0 ** min(count - 1, 16), _LONGEST_PAUSE)
         self._wrong[group] = _Wrong(count, now + pause)
         if len(self._wrong) > _MOST_ADDRESSES:
