@@ -41,7 +41,6 @@ ATTRIBUTES = frozenset(
         "ready",  # queues of the service that had a message at SOKS
         "delivered",
         "left",
-        "partition",
         "drift",  # ok, more, fewer, diff
         "expired",
         "quota",
