@@ -1,4 +1,4 @@
-"""The walk through what is ready for a service: which partitions are asked, together, and how often Redis is written to."""
+"""The walk through what is ready for a service: which partitions are asked, and how often Redis is written to."""
 
 import asyncio
 from collections import Counter

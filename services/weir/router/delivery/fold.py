@@ -2,9 +2,10 @@
 
     pull ──► fold_page.lua in several partitions ──► outgoing.waiting ──► … all left ──► pull ──► … ──► ALLS
 
-The outgoing side pulls: the next pages are fetched only when every message of the last pages has left and there is room
-for more. ready.py says which partitions are asked. A message that arrives meanwhile is delivered at once, and the in-flight mark in the queue's record keeps the
-fold from delivering it a second time. A session that has lost its service stops at its next page.
+The outgoing side pulls: the next pages are fetched only when every message of the last pages has left and there is
+room for more. ready.py says which partitions are asked. A message that arrives meanwhile is delivered at once, and the
+in-flight mark in the queue's record keeps the fold from delivering it a second time. A session that has lost its
+service stops at its next page.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     takeover ──► ready_in: partition 3: 1, partition 17: 40 ──► step: pages of 3 and 17 at the same time ──► … ──► ended
 
 The takeover's answer says how much is ready in each partition. Partitions in which nothing is ready are never asked:
-what becomes ready there later goes to the service's owner at once. One step asks for about one page in all, from as many
-partitions as that takes. The calls of a step leave together, so a step costs one round trip.
+what becomes ready there later goes to the service's owner at once. One step asks for about one page in all, from as
+many partitions as that takes. The calls of a step leave together, so a step costs one round trip.
 """
 
 from __future__ import annotations
