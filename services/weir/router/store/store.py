@@ -54,7 +54,7 @@ class Store:
         self.services = Services(core, self._emit)
         self.registry = Registry(core, self.services)
         self.stats = Stats(core)
-        self.sweeper = Sweeper(core, self.links)
+        self.sweeper = Sweeper(core, self.links, self.registry)
 
         self.presence = Presence(
             where,

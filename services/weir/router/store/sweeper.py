@@ -1,15 +1,18 @@
-"""The sweeper: expires messages, notifications and queues that no command comes across, and inboxes of dead edges.
+"""The sweeper: expires messages, notifications and queues that no command comes across, services that nobody uses, and
+inboxes of dead edges.
 
 One edge at a time sweeps, under a lock. It scans the keys in slices, each of which blocks Redis only briefly. A
 complete round also counts what is left, and so corrects the totals in the statistics.
 """
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from weir.redis.connection import ReplyError
 from weir.redis.mux import Mux
 from weir.redis.partitions import REGISTRY
 from weir.redis.resp import command
@@ -17,6 +20,7 @@ from weir.router.store import keys
 from weir.router.store.core import Core
 from weir.router.store.links import Links
 from weir.router.store.records import Swept
+from weir.router.store.registry import Registry
 from weir.wire.smp import ids_hash
 
 _LOCK_MS = 60_000
@@ -31,11 +35,14 @@ class _Left:
 
 
 class Sweeper:
-    def __init__(self, core: Core, links: Links) -> None:
+    def __init__(self, core: Core, links: Links, registry: Registry) -> None:
         self._core = core
         self._muxes = core.muxes
         self._unsaved = core.unsaved
         self._links = links
+        self._registry = registry
+        self._services_in_use: set[bytes] = set()  # found in use today: finding out costs two reads in each partition
+        self._services_day = 0
         self._census: _Left | None = None  # counted in this round; None if this edge did not start the round
 
     async def sweep_slice(self, cursor: int) -> Swept | None:
@@ -57,6 +64,7 @@ class Sweeper:
             if self._census is not None:
                 self._census.messages += left.messages
                 self._census.notifications += left.notifications
+        await self._expire_services(found)
         self._unsaved.messages -= messages
         self._unsaved.notifications -= notifications
         position = int(following)
@@ -72,6 +80,18 @@ class Sweeper:
     async def stop_sweeping(self) -> None:
         """Release the lock, so that another edge can continue at once."""
         await self._core.call(REGISTRY, "sweep_unlock", [keys.SWEEPER], [self._core.edge])
+
+    async def _expire_services(self, found: list[bytes]) -> None:
+        today = int(time.time()) // 86400
+        if today != self._services_day:
+            self._services_day = today
+            self._services_in_use.clear()
+        for service_id in filter(None, map(keys.recorded_service, found)):
+            if service_id in self._services_in_use:
+                continue
+            with contextlib.suppress(ReplyError):  # a damaged service must not stop the sweep
+                if not await self._registry.expire(service_id, today):
+                    self._services_in_use.add(service_id)
 
     def _expire(self, found: list[bytes], mux: Mux) -> list[Any]:
         queues: dict[int, list[bytes]] = {}
