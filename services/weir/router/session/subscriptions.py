@@ -93,12 +93,8 @@ class QueueTotals:
         self.ids_hash = ids_hash.add(self.ids_hash, ids_hash.of_id(queue_id))
 
     def subtract(self, queue_id: bytes) -> None:
-        """Subtract one queue. The count stops at zero, and the hash is then empty (as in the specification)."""
-        if self.count > 1:
-            self.count -= 1
-            self.ids_hash = ids_hash.add(self.ids_hash, ids_hash.of_id(queue_id))
-        else:
-            self.set(0, ids_hash.EMPTY)
+        """Subtract one queue. The count stops at zero."""
+        self.set(*ids_hash.subtract_subs((self.count, self.ids_hash), (1, ids_hash.of_id(queue_id))))
 
     def take(self) -> tuple[int, bytes]:
         """Return the totals and reset them to zero."""
