@@ -83,7 +83,7 @@ def kept(kind: str, name: str, spec: dict[str, Any]) -> set[str]:
     secrets = {given or names.identity(name), names.store(name)} - set(kept_secrets_to_delete(router))
     volume = embedded is not None and embedded["storage"]["whenDeleted"] == "Retain"
     return {f"Secret {one}" for one in secrets} | (
-        {f"PersistentVolumeClaim {names.data_claim(name)}"} if volume else set()
+        {f"PersistentVolumeClaim data-{names.redis(name)}-0"} if volume else set()
     )
 
 

@@ -18,7 +18,6 @@ def test_both_ways(key_type: KeyType) -> None:
     assert keys.parse_private(pair.pkcs8) == (key_type, pair.private)
     packed = keys.pack_key(pair.spki)
     assert len(packed) == len(pair.public) + 1 <= 64
-    assert keys.unpack_key(packed) == (key_type, pair.public)
     assert keys.packed_spki(packed) == pair.spki
 
 

@@ -15,12 +15,15 @@ from tests.router.fleet import Fleet, router_config
 from tests.router.notifier import nkey
 from tests.router.service import credentials, subs
 from tests.support.ports import free_port
-from weir.client.smp import SmpClient
+from weir.client.smp import ConnectionClosed, SmpClient
 from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
+from weir.router.edge import Edge
 from weir.router.surface.metrics import FLEET, GAUGES, render_fleet
 from weir.router.surface.view import Fleet as FleetView
+from weir.runtime.drain import QUIET
 from weir.transport.client import ConnectError
+from weir.transport.server import bind
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.ids_hash import of_id
 from weir.wire.smp.replies import ALLS, OK
@@ -189,10 +192,14 @@ async def test_as_a_process(redis: Embedded, identity: Path, placement: Path, tm
         assert await asyncio.to_thread(process.wait) == 0
 
 
-async def test_clients_notice_nothing_while_one_of_two_edges_stops(
+async def test_clients_lose_no_command_while_one_of_two_edges_stops(
     redis: Embedded, identity: Path, placement: Path
 ) -> None:
-    """Clients that connect, speak and leave all the time, on a port that two edges share."""
+    """Clients that connect, speak and leave all the time, on a port that two edges share.
+
+    The stopping edge ends handshakes under way: such a client gets no answer at all. Its next attempt finds the other
+    edge. A client that has got an answer gets all of them.
+    """
     port = free_port()
     edges = [await asyncio.to_thread(start_process, redis, identity, placement, port) for _ in range(2)]
     done = 0
@@ -201,11 +208,19 @@ async def test_clients_notice_nothing_while_one_of_two_edges_stops(
 
     async def come_and_go() -> None:
         nonlocal done
+        answered, refused = False, 0
         while not ended.is_set():
             try:
                 async with await SmpClient.connect(address_of(identity, port), reply_timeout=10.0) as client:
+                    answered = False
+                    await client.ping()
+                    answered, refused = True, 0
                     await client.ping()
                     done += 1
+            except (ConnectError, ConnectionClosed) as error:
+                refused += 1
+                if refused > 1 or (answered and isinstance(error, ConnectionClosed)):
+                    failures.append(f"{type(error).__name__}: {error}, refused {refused} times")
             except Exception as error:
                 failures.append(f"{type(error).__name__}: {error}")
 
@@ -219,6 +234,109 @@ async def test_clients_notice_nothing_while_one_of_two_edges_stops(
     assert failures == [] and done > 0
     edges[1].terminate()
     assert await asyncio.to_thread(edges[1].wait, 20) == 0
+
+
+class Returning:
+    """A subscriber that connects again at once whenever its connection ends."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_up = asyncio.Event()
+        self.ups_after_cut = 0
+        self.cut = False
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                async with await SmpClient.connect(self.address, reply_timeout=10.0, timeout=3.0) as client:
+                    await client.ping()
+                    self.ups_after_cut += self.cut
+                    self.is_up.set()
+                    ended = asyncio.create_task(self._ended.wait())
+                    closed = asyncio.create_task(client.closed.wait())
+                    await asyncio.wait((ended, closed), return_when=asyncio.FIRST_COMPLETED)
+                    ended.cancel()
+                    self.cut |= closed.done()
+                    closed.cancel()
+            except (ConnectError, ConnectionClosed):
+                await asyncio.sleep(0)
+            self.is_up.clear()
+
+    def forget(self) -> None:
+        """Begin to watch for the next stop."""
+        self.cut, self.ups_after_cut = False, 0
+
+    async def end(self) -> None:
+        self._ended.set()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def all_up(clients: list[Returning]) -> None:
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(client.is_up.wait() for client in clients))
+
+
+BETWEEN_STOPS = 0.3  # seconds between two edges that are told to stop together, on a busy machine
+
+
+async def test_a_client_that_returns_at_once_is_not_let_in_when_all_edges_stop(config: RouterConfig) -> None:
+    """Otherwise the client would be cut off twice."""
+    fleet = Fleet(config)
+    port = free_port()
+    for _ in range(2):
+        fleet.edges.append(await Edge.start(config, socks=[bind("127.0.0.1", port, reuse_port=True)]))
+    clients = [Returning(address_of(config.transport.identity, port)) for _ in range(8)]
+    await all_up(clients)
+    await asyncio.sleep(QUIET)  # clients that are quiet leave first
+    drains = [asyncio.create_task(fleet[0].drain())]
+    await asyncio.sleep(BETWEEN_STOPS)
+    drains.append(asyncio.create_task(fleet[1].drain()))
+    await asyncio.gather(*drains)
+    assert [client.ups_after_cut for client in clients] == [0] * 8
+    assert all(client.cut for client in clients)
+    for client in clients:
+        await client.end()
+    await fleet.close()
+
+
+@pytest.mark.all(reason="starts thirty processes")
+@pytest.mark.timeout(400)
+async def test_clients_that_return_at_once_are_cut_off_once_in_each_of_twenty_stops(
+    redis: Embedded, identity: Path, placement: Path
+) -> None:
+    """In turns, one of two edges stops, and both."""
+    port = free_port()
+
+    async def start(count: int) -> list[subprocess.Popen[bytes]]:
+        starting = (asyncio.to_thread(start_process, redis, identity, placement, port) for _ in range(count))
+        return list(await asyncio.gather(*starting))
+
+    edges = await start(2)
+    clients = [Returning(address_of(identity, port)) for _ in range(8)]
+    let_in = []
+    for stop in range(20):
+        await all_up(clients)
+        await asyncio.sleep(QUIET)
+        for client in clients:
+            client.forget()
+        stopping = edges[: 1 + stop % 2]
+        for edge in stopping:
+            edge.send_signal(signal.SIGTERM)
+            await asyncio.sleep(BETWEEN_STOPS * (stop % 4 == 3))
+        for edge in stopping:
+            assert await asyncio.to_thread(edge.wait, 30) == 0
+        most = 1 if len(stopping) == 1 else 0  # with one stop, a client may move to the edge that stays
+        let_in += [stop for client in clients if client.ups_after_cut > most]
+        edges = edges[len(stopping) :] + await start(len(stopping))
+    assert let_in == []
+    for client in clients:
+        await client.end()
+    for edge in edges:
+        edge.terminate()
+        assert await asyncio.to_thread(edge.wait, 30) == 0
 
 
 async def test_a_start_that_fails_says_why_in_one_line(identity: Path, tmp_path: Path) -> None:

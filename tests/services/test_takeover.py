@@ -12,7 +12,7 @@ from tests.router.fleet import Fleet, err
 from tests.services.service import Service, make_queues, messages, owners
 from weir.redis.embedded import Embedded
 from weir.router.store import keys
-from weir.router.store.records import EndsEvent, Takeover
+from weir.router.store.records import EndsEvent, ServiceTotals
 from weir.router.store.store import Store, StoreConfig
 from weir.wire.errors import Simple
 from weir.wire.smp.replies import ALLS, ENDS, MSG, OK, SOKS
@@ -103,7 +103,7 @@ async def test_interleavings(stores: list[Store], interleavings: int) -> None:
             everybody = [before, *contenders]
         else:
             everybody = contenders
-        results: list[Takeover] = await shuffle.run(
+        results: list[ServiceTotals] = await shuffle.run(
             [stores[edge].services.takeover(service_id, conn, n) for edge, conn in contenders]
         )
         (token,) = await owner_in(stores[0], service_id)

@@ -27,7 +27,7 @@ from tests.services.service import (
 from weir.client.smp import Request
 from weir.router.delivery.ownership import reassert_service
 from weir.router.edge import Edge
-from weir.router.store.records import Takeover
+from weir.router.store.records import ServiceTotals
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd
 from weir.wire.smp import ids_hash
@@ -39,7 +39,7 @@ def after_takeover(monkeypatch: pytest.MonkeyPatch, edge: Edge, action: Callable
     """Runs something when all of Redis has a new owner for a service and the edge does not know it yet."""
     take = edge.store.services.takeover
 
-    async def takeover(service_id: bytes, conn: int, day: int) -> Takeover:
+    async def takeover(service_id: bytes, conn: int, day: int) -> ServiceTotals:
         result = await take(service_id, conn, day)
         await action()
         return result

@@ -113,7 +113,7 @@ def test_the_vocabulary_names_no_ids() -> None:
 def test_sampling_is_by_ratio() -> None:
     for ratio, low, high in ((0.0, 0, 0), (1.0, 1000, 1000), (0.5, 400, 600)):
         tracer = OtelTracer(InMemorySpanExporter(), ratio=ratio, instance="", batch=False)
-        assert low <= sum(tracer.sampled() for _ in range(1000)) <= high
+        assert low <= sum(tracer.sample("SEND").recording for _ in range(1000)) <= high
         tracer.close()
 
 

@@ -21,7 +21,6 @@ from weir.crypto.keys import (
     parse_private,
     parse_spki,
     public_of,
-    unpack_key,
 )
 from weir.crypto.session_key import sign_session_key, verify_session_key
 from weir.wire.ntf.push import PNMessageData, decode_messages, encode_messages
@@ -73,7 +72,6 @@ def _key(vectors: Vectors, entry: dict[str, str]) -> None:
     equal(pair.pkcs8, pkcs8)
     equal(parse_spki(spki), (pair.type, pair.public))
     equal(parse_private(pkcs8), (pair.type, pair.private))
-    equal(unpack_key(pack_key(spki)), (pair.type, pair.public))
     equal(packed_spki(pack_key(spki)), spki)
 
 
@@ -203,8 +201,11 @@ def _ids_hash(vectors: Vectors, entry: dict[str, Any]) -> None:
     ids = [vectors.const(names[name]) for name in found[5].split(",") if name]
     part = (int(found[2]), ids_hash.of_id(vectors.const(names[found[3]])))
     total_subs = (int(found[4]), ids_hash.of_ids(ids))
-    operation = ids_hash.add_subs if found[1] == "add" else ids_hash.subtract_subs
-    equal(operation(total_subs, part), (entry["count"], expected))
+    if found[1] == "add":
+        result = total_subs[0] + part[0], ids_hash.add(total_subs[1], part[1])
+    else:
+        result = ids_hash.subtract_subs(total_subs, part)
+    equal(result, (entry["count"], expected))
 
 
 def msg_encryption(vectors: Vectors) -> Iterator[Check]:

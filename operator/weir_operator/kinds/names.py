@@ -104,10 +104,5 @@ def redis(name: str) -> str:
     return f"{name}-redis"
 
 
-def data_claim(name: str) -> str:
-    """The claim that a StatefulSet makes for its first pod."""
-    return f"data-{redis(name)}-0"
-
-
 def service_keys(name: str) -> str:
     return f"{name}-service"

@@ -9,7 +9,6 @@ hsalsa20 = sodium.hsalsa20
 secretbox = sodium.secretbox
 secretbox_open = sodium.secretbox_open
 
-TAG_SIZE = 16
 NONCE_SIZE = 24
 
 _PADDING = b"#" * 0x10000

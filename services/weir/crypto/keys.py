@@ -83,10 +83,6 @@ def pack_key(der: bytes) -> bytes:
     return _TAGS[key_type] + der[12:]
 
 
-def unpack_key(packed: bytes) -> tuple[KeyType, bytes]:
-    return _BY_TAG[packed[0]], packed[1:]
-
-
 def packed_spki(packed: bytes) -> bytes:
     """The wire form of a stored key."""
     return _PREFIXES[_BY_TAG[packed[0]]] + packed[1:]

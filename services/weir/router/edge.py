@@ -76,9 +76,9 @@ class Edge(runtime.Edge[SmpConnection, Session]):
 
     async def answer(self, question: ServiceOffer) -> bytes | HandshakeError:
         """Return the ServiceId of a certificate. A new certificate gets one; one with another role is refused."""
-        new_id = self.router.random_id()
+        registry, new_id, today = self.store.registry, self.router.random_id(), self.router.today()
         try:
-            found = await self.store.registry.ensure_service(question.fingerprint, question.role, new_id)
+            found = await registry.ensure_service(question.fingerprint, question.role, new_id, day=today)
         except Unavailable:
             return HandshakeError.BAD_SERVICE
         return HandshakeError.BAD_SERVICE if isinstance(found, ServiceError) else found

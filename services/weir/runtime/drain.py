@@ -1,8 +1,14 @@
 """Draining: a stopping edge disconnects its clients at a limited rate, within a grace period.
 
-The rate keeps the other edges from receiving all clients at once. No client should lose a command:
+    stop accepting, end handshakes ──► QUIET ──► clients that are quiet leave, at a limited rate ──► … ──► grace is over
 
-- Handshakes that are under way may finish, and the new session gets its first answers.
+The rate keeps the other edges from receiving all clients at once. No client should lose a command, and no client should
+be let in only to be disconnected again:
+
+- The edge has stopped accepting before draining begins, and handshakes under way have ended without a session. A client
+  that connects again at once finds another edge.
+- Nobody is disconnected in the first moment. Edges that are told to stop together have then all stopped accepting, so
+  that a client of the first edge does not move to the next one that stops.
 - A session that was heard a moment ago may have its next command on the way, so it is disconnected when it is quiet. A
   session that is never quiet is disconnected after a while.
 - A session is disconnected when all its accepted commands are answered. It is asked again in every step until then.
@@ -17,9 +23,8 @@ from time import monotonic
 from typing import TypeVar
 
 STEP = 0.05  # seconds
-QUIET = 0.5  # seconds without a block, after which no command is expected to be on the way
+QUIET = 0.5  # seconds without a block while the edge drains, after which no command is expected to be on the way
 PATIENCE = 5.0  # seconds that a session which is never quiet may stay
-HANDSHAKES = 2.0  # seconds that handshakes under way may take
 
 
 class Drainable(typing.Protocol):
@@ -46,15 +51,14 @@ class DrainSchedule:
         self._last = now - STEP  # the first step has clients to disconnect, too
         self._budget = 0.0
 
-    def ended(self, now: float, sessions: int, handshakes: int) -> bool:
+    def ended(self, now: float, sessions: int) -> bool:
         """Whether nobody is left, or nobody may stay."""
-        if now >= self._start + self._grace:
-            return True
-        return not sessions and not (handshakes and now < self._start + HANDSHAKES)
+        return not sessions or now >= self._start + self._grace
 
     def may_leave(self, now: float, last_heard: float) -> bool:
         """Whether a session that was last heard at that time may be disconnected."""
-        return now - last_heard >= QUIET or now >= self._start + min(PATIENCE, self._grace / 2)
+        quiet = now - max(last_heard, self._start) >= QUIET
+        return quiet or now >= self._start + min(PATIENCE, self._grace / 2)
 
     def due(self, now: float, waiting: int) -> int:
         """The number of clients to disconnect now, of `waiting`. Unused budget of idle times is not saved up."""
@@ -68,7 +72,6 @@ class DrainSchedule:
 async def drain(
     sessions: Callable[[], Collection[S]],
     last_heard: Callable[[S], float],
-    handshakes: Callable[[], int],
     *,
     rate: float,
     grace: float,
@@ -77,7 +80,7 @@ async def drain(
     schedule = DrainSchedule(rate, grace, monotonic())
     while True:
         present, now = list(sessions()), monotonic()
-        if schedule.ended(now, len(present), handshakes()):
+        if schedule.ended(now, len(present)):
             return
         waiting = [one for one in present if not one.draining and schedule.may_leave(now, last_heard(one))]
         for session in waiting[: schedule.due(now, len(waiting))]:

@@ -183,20 +183,22 @@ class Edge(ABC, Generic[C, S]):
             self._suspended = False
 
     async def drain(self) -> None:
-        """Accept no more connections, and disconnect clients at the configured rate within the grace period."""
+        """Accept no more connections, and disconnect clients at the configured rate within the grace period.
+
+        Handshakes under way end now. Their clients would be disconnected a moment later.
+        """
         listener, config = self._listener, self._edge_config
         if listener is None:
             return
         self.draining = True
+        listener.refuse_clients()
         await listener.stop_accepting()
         await drain(
             self.sessions,
             lambda session: session.conn.rcv_active,
-            lambda: listener.half_open,
             rate=config.drain_rate,
             grace=config.drain_grace,
         )
-        listener.refuse_clients()
 
     async def close(self) -> None:
         """Disconnect everyone and close everything. Safe after a failed `open`."""

@@ -74,7 +74,6 @@ class Inbox(Generic[Event]):
         self._partitions = [_Partition() for _ in keys]
         self._trims = [b"*4\r\n$5\r\nLTRIM\r\n" + bulk(key) for key in keys]
         self._ranges = [command(b"LRANGE", key, 0, _BATCH - 1) for key in keys]
-        self.drains = 0
 
     def reconnected(self) -> None:
         """Redis may or may not have executed the last LTRIM: the next drain compares its events with those handled."""
@@ -95,7 +94,6 @@ class Inbox(Generic[Event]):
             partition.poked = True
             return
         partition.draining, partition.poked = True, False
-        self.drains += 1
         mux = self._muxes[p]
         if partition.handled and partition.certain:
             mux.once(self._trims[p] + bulk(b"%d" % partition.handled) + bulk(b"-1"), self._trimmed, partition)

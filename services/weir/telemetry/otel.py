@@ -41,7 +41,6 @@ ATTRIBUTES = frozenset(
         "ready",  # queues of the service that had a message at SOKS
         "delivered",
         "left",
-        "partition",
         "drift",  # ok, more, fewer, diff
         "expired",
         "quota",
@@ -101,16 +100,13 @@ class OtelTracer(Tracer):
         self._ratio = ratio
         self._random = random.Random().random
         self._provider = TracerProvider(
-            ALWAYS_ON,  # `sampled` decides before a span is made: a span that the SDK drops costs 13 µs
+            ALWAYS_ON,  # `sample` decides before a span is made: a span that the SDK drops costs 13 µs
             Resource({"service.name": "weir-edge", "service.instance.id": instance}),
             shutdown_on_exit=False,
         )
         processor = BatchSpanProcessor(exporter) if batch else SimpleSpanProcessor(exporter)
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("weir")
-
-    def sampled(self) -> bool:
-        return self._random() < self._ratio
 
     def sample(self, name: str, *, always: bool = False) -> Span:
         return self.start(name) if always or self._random() < self._ratio else NULL_SPAN

@@ -45,12 +45,8 @@ class Tracer:
 
     recording = False
 
-    def sampled(self) -> bool:
-        """Decide at random, by the configured ratio, whether to trace one command."""
-        return False
-
     def sample(self, name: str, *, always: bool = False) -> Span:
-        """Start a root span if the command is sampled, or in any case with `always`; else return NULL_SPAN."""
+        """Start a root span at random, by the configured ratio, or in any case with `always`; else return NULL_SPAN."""
         return NULL_SPAN
 
     def start(self, name: str, parent: bytes | Span | None = None, links: Sequence[bytes] = ()) -> Span:

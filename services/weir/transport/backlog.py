@@ -1,10 +1,10 @@
-"""Closing a listening socket without losing the connections in its backlog.
+"""Closing a listening socket without resetting the connections in its backlog.
 
 The kernel completes TCP handshakes by itself and queues the connections until the process accepts them. When the
 listening socket is closed, the kernel resets all queued connections, although another process listens on the same port
 (SO_REUSEPORT). So the socket first gets a packet filter that drops the first packet (SYN) of new connections. The
-process accepts what is queued and then closes the socket. A client whose SYN was dropped sends it again a second later,
-and the kernel gives it to another process.
+process accepts what is queued, to serve it or to end it cleanly, and then closes the socket. A client whose SYN was
+dropped sends it again a second later, and the kernel gives it to another process.
 """
 
 import ctypes

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.redis.proxy import Proxy
 from tests.router.fleet import Fleet, err, sok
 from tests.router.notifier import nkey, nmsg
 from weir.crypto.authenticator import sign
@@ -95,3 +96,19 @@ async def test_a_notifier_that_leaves(fleet: Fleet, edge: int) -> None:
     n = await fleet.client(1 - edge)
     assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == SOK()
     await nmsg(n, notifier)
+
+
+async def test_a_notifier_that_is_deleted_before_an_unanswered_nsub(hasty: Fleet, proxy: Proxy) -> None:
+    """DELD was left for the earlier subscription, and the client has got INTERNAL for the later one."""
+    n, r = await hasty.client(0), await hasty.client(1)
+    queue = await r.new(secure=True)
+    notifier = await nkey(r, queue)
+    assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(n)
+    proxy.hold()
+    deletion = r.do(cmd.NDEL(), queue.rcv_id, queue.rcv_key)
+    subscription = n.do(cmd.NSUB(), notifier.ntf_id, notifier.key)
+    assert await asyncio.gather(subscription, deletion) == [err(Simple.INTERNAL), OK()]
+    proxy.release()
+    event = await n.event()
+    assert (event.entity_id, event.reply) == (notifier.ntf_id, DELD())
+    await n.silence()

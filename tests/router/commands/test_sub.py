@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.redis.proxy import Proxy
 from tests.router.fleet import Fleet, Queue, body_of, err, raw_blocks, sok
 from tests.router.session.test_outgoing import until
 from weir.client.smp import Request
+from weir.crypto.keys import generate
 from weir.router.store.records import QueueRecord
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd
@@ -166,3 +168,35 @@ async def test_end_stays_behind_the_answer_with_a_message(fleet: Fleet, monkeypa
 def replies_for(queue: Queue, blocks: list[list[Any]]) -> list[object]:
     """The replies and events for one queue, in order."""
     return [t.reply for block in blocks for t in block if t.entity_id == queue.rcv_id]
+
+
+async def test_a_repeated_sub_that_is_refused_leaves_the_subscription(fleet: Fleet) -> None:
+    """The edge has the old key in its cache, so the script sees the SUB first and refuses it."""
+    r, other, s = await fleet.client(0), await fleet.client(1), await fleet.client(1)
+    queue = await r.new(request=cmd.ContactReq())
+    assert await r.sub(queue) == sok(r)
+    key = generate("x25519")
+    assert await other.do(cmd.RKEY((key.spki,)), queue.rcv_id, queue.rcv_key) == OK()
+    assert await r.sub(queue) == err(Simple.AUTH)
+    assert await s.send(queue, b"1") == OK()
+    msg_id, _ = await r.msg(queue)
+    assert await r.do(cmd.ACK(msg_id), queue.rcv_id, key) == OK()
+    assert await other.do(cmd.DEL(), queue.rcv_id, key) == OK()
+    event = await r.event()
+    assert (event.entity_id, event.reply) == (queue.rcv_id, DELD())
+    await r.silence()
+
+
+async def test_a_queue_that_is_deleted_before_an_unanswered_sub(hasty: Fleet, proxy: Proxy) -> None:
+    """DELD was left for the earlier subscription, and the client has got INTERNAL for the later one."""
+    r, other = await hasty.client(0), await hasty.client(1)
+    queue = await r.new()
+    assert await r.sub(queue) == sok(r)
+    proxy.hold()
+    deletion = other.do(cmd.DEL(), queue.rcv_id, queue.rcv_key)
+    assert await asyncio.gather(r.sub(queue), deletion) == [err(Simple.INTERNAL), OK()]
+    proxy.release()
+    event = await r.event()
+    assert (event.entity_id, event.reply) == (queue.rcv_id, DELD())
+    await r.silence()
+    assert not hasty[0].router.clients[1].subscriptions.queues

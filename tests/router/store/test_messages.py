@@ -166,11 +166,8 @@ async def test_bodies(open_any: OpenEdge) -> None:
     ids = [os.urandom(24) for _ in recs]
     for rec, msg in zip(recs, ids, strict=True):
         await edge.send(rec, msg, body=msg * 5)
-    from tests.router.store.harness import awaited
-
-    which = [(rec.rcv_id, msg) for rec, msg in zip(recs, ids, strict=True)] + [(recs[0].rcv_id, os.urandom(24))]
-    assert await awaited(lambda done: edge.store.messages.bodies(which, done)) == [*(msg * 5 for msg in ids), None]
-    assert await awaited(lambda done: edge.store.messages.bodies([], done)) == []
+    assert [await edge.body(rec.rcv_id, msg) for rec, msg in zip(recs, ids, strict=True)] == [msg * 5 for msg in ids]
+    assert await edge.body(recs[0].rcv_id, os.urandom(24)) is None
 
 
 async def test_the_day_of_last_use(open_any: OpenEdge) -> None:

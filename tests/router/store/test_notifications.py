@@ -148,3 +148,16 @@ async def test_reassert(open_any: OpenEdge) -> None:
     a.events.clear()
     await a.store.notifications.reassert_ntfs(held)
     assert {type(e).__name__: e.gen for e in a.events} == {"NtfEvent": 1, "EndEvent": 2, "DeldEvent": 3}
+
+
+async def test_reassert_and_another_nsub_of_the_same_connection(open_any: OpenEdge) -> None:
+    """The later NSUB counts, whether it reached Redis before the assertion or never."""
+    edge = await open_any()
+    rec = await edge.new(ntf=True)
+    assert rec.ntf_id is not None
+    await edge.nsub(rec, 1, 2)
+    await edge.send(rec, ntf=True)
+    for gen, owner in ((1, 2), (3, 3), (2, 3)):
+        await edge.store.notifications.reassert_ntfs([HeldNtf(rec.rcv_id, rec.ntf_id, 1, gen)])
+        assert len(await edge.take(rec, 1, owner)) == 1
+    assert [type(event).__name__ for event in await edge.settled()] == ["NtfEvent"], "one of the three was in force"

@@ -34,7 +34,7 @@ async def test_new_and_every_way_to_find_it(open_any: OpenEdge) -> None:
     assert await awaited(lambda done: edge.store.lookups.fetch_ntf(rec.ntf_id, done)) == rec
     assert await awaited(lambda done: edge.store.links.fetch_link(link_id, done)) == rec
     assert await edge.store.links.get_link_data(rec) == LINK
-    assert await awaited(lambda done: edge.store.lookups.fetch_many_rcv([rec.rcv_id, b"x" * 24], done)) == [rec, None]
+    assert await edge.rcv(b"x" * 24) is None
     assert await edge.store.lookups.get_snd(rec.snd_id) == rec
 
 

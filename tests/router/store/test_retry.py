@@ -393,6 +393,20 @@ async def forget_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: edge.store.registry.forget(SERVICE)
 
 
+@scenario("expire_share")
+async def expire_share(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE, day=TODAY - 2)
+    epoch = (await edge.store.services.takeover(SERVICE, 1, 1)).epoch
+    await edge.store.services.release_service(SERVICE, 1, epoch)
+    return lambda: edge.store.registry.expire(SERVICE, TODAY)
+
+
+@scenario("forget_service")
+async def expire_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE, day=TODAY - 2)
+    return lambda: edge.store.registry.expire(SERVICE, TODAY)
+
+
 @scenario("forget_page")
 async def forget_page(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     await _forgettable(edge, ids)

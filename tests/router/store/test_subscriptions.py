@@ -120,6 +120,18 @@ async def test_reassert_takes_from_the_dead(open_any: OpenEdge) -> None:
     assert (await a.send(rec)).deliver == Owner(7, 1)
 
 
+async def test_reassert_leaves_a_later_sub_of_the_same_connection_alone(open_any: OpenEdge) -> None:
+    """The client subscribed again while the edge asserted its subscriptions."""
+    edge = await open_any()
+    rec = await edge.new(owner=Owner(7, 2))
+    for gen, owner in ((1, 2), (3, 3), (2, 3)):
+        await edge.store.subscriptions.reassert([Held(rec.rcv_id, 7, gen, b"")], 0)
+        result = await edge.send(rec)
+        assert result.deliver == Owner(7, owner)
+        assert (await edge.ack(rec, 7, owner)).status is Status.OK
+    assert await edge.settled() == []
+
+
 async def test_no_service_no_association(open_any: OpenEdge) -> None:
     edge = await open_any()
     rec = await edge.new()

@@ -15,7 +15,7 @@ from weir.router.store import keys
 from weir.router.store.bulk import bulk_queues
 from weir.router.store.records import DeldEvent, Entry, NewLink, NtfItem, Owner, QueueInfo, QueueRecord, Swept
 from weir.runtime.broadcast import Task
-from weir.wire.smp.commands import LinkData
+from weir.wire.smp.commands import LinkData, ServiceRole
 
 TODAY = int(time.time() // 86400)
 
@@ -264,3 +264,56 @@ async def test_a_page_of_nine_thousand_notifiers(open_one: OpenEdge) -> None:
         found |= set(page.ntf_ids)
         cursor = page.cursor
     assert found == ids
+
+
+async def service_seen(edge: TestEdge, day: int | None) -> bytes:
+    """A service that somebody connected as on that day and took over, and that has no owner now."""
+    found = await edge.store.registry.ensure_service(os.urandom(32), ServiceRole.MESSAGING, os.urandom(24), day=day)
+    assert isinstance(found, bytes)
+    taken = await edge.store.services.takeover(found, 1, TODAY)
+    await edge.store.services.release_service(found, 1, taken.epoch)
+    return found
+
+
+async def services(edge: TestEdge) -> set[bytes]:
+    return {info.service_id for info in await edge.store.registry.list_services()}
+
+
+async def test_services_without_queues_and_sessions_go(open_any: OpenEdge) -> None:
+    """Anybody can make services, with a new certificate each. Those of the operator stay."""
+    a, b = await open_any(), await open_any()
+    fresh, yesterday, unused, registered = [await service_seen(a, day) for day in (TODAY, TODAY - 1, TODAY - 2, None)]
+    with_queue, owned = await service_seen(a, TODAY - 9), await service_seen(a, TODAY - 9)
+    epoch = (await a.store.services.takeover(with_queue, 2, TODAY)).epoch
+    await a.new(service=with_queue, owner=Owner(2, epoch))
+    await a.store.services.release_service(with_queue, 2, epoch)
+    await b.store.services.takeover(owned, 3, TODAY)
+    await sweep(a)
+    assert await services(a) == {fresh, yesterday, registered, with_queue, owned}
+    left = [await a.store.core.ask(p, b"EXISTS", keys.service(p, unused)) for p in range(64)]
+    assert sum(left) == 0
+    (fingerprint,) = (await a.store.registry.list_services())[0].fingerprints
+    assert await a.store.registry.find_service(fingerprint) is not None
+    await b.store.leases.stop()
+    a.store.sweeper._services_day = 0
+    await sweep(a)
+    assert await services(a) == {fresh, yesterday, registered, with_queue}, "its session is gone"
+
+
+async def test_a_service_that_somebody_uses_again_stays(open_any: OpenEdge) -> None:
+    """The sweeper finds it unused; then a client connects as the service."""
+    edge = await open_any()
+    fingerprint, service = os.urandom(32), os.urandom(24)
+    registry = edge.store.registry
+    await registry.ensure_service(fingerprint, ServiceRole.MESSAGING, service, day=TODAY - 5)
+    totals = edge.store.services.service_totals
+
+    async def and_then_connect(service_id: bytes) -> Any:
+        found = await totals(service_id)
+        await registry.ensure_service(fingerprint, ServiceRole.MESSAGING, os.urandom(24), day=TODAY)
+        return found
+
+    edge.store.services.service_totals = and_then_connect  # type: ignore[method-assign]
+    await sweep(edge)
+    edge.store.services.service_totals = totals  # type: ignore[method-assign]
+    assert await services(edge) == {service}

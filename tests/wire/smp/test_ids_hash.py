@@ -32,8 +32,7 @@ def test_of_id() -> None:
 
 def test_counted() -> None:
     a, b = ids_hash.of_id(b"a"), ids_hash.of_id(b"b")
-    both = ids_hash.add_subs((1, a), (1, b))
-    assert both == (2, ids_hash.of_ids([b"a", b"b"]))
+    both = 2, ids_hash.of_ids([b"a", b"b"])
     assert ids_hash.subtract_subs(both, (1, b)) == (1, a)
     assert ids_hash.subtract_subs((1, a), (1, b)) == (0, ids_hash.EMPTY)
     assert ids_hash.subtract_subs((1, a), (2, b)) == (0, ids_hash.EMPTY)

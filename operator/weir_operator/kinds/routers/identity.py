@@ -54,7 +54,6 @@ class Wanted:
     given: str | None  # name of the Secret in the spec
     known: str | None  # fingerprint in the address clients have
     replaceable: str | None  # fingerprint that may be given up
-    lifetime_days: int
     renew_before_days: int
     renew: str | None  # the last request to renew at once
     renewed: str | None  # the last such request that was carried out

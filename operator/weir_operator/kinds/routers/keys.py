@@ -313,7 +313,6 @@ def _wanted(router: Router, renewed: str | None) -> identity.Wanted:
         given=router.spec["identity"].get("secretName"),
         known=router.status.get("fingerprint"),
         replaceable=router.annotations.get(names.REPLACE_ADDRESS),
-        lifetime_days=certificate["lifetimeDays"],
         renew_before_days=certificate["renewBeforeDays"],
         renew=router.annotations.get(names.RENEW),
         renewed=renewed,

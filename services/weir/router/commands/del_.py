@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weir.redis.errors import Unavailable
 from weir.router.commands.handler import OK, RareQueueHandler, handles
+from weir.router.delivery.deleted import report_if_deleted
 from weir.router.store.records import QueueRecord, Status
 from weir.wire.errors import Simple
 from weir.wire.smp.commands import DEL
@@ -21,12 +22,15 @@ class DelHandler(RareQueueHandler):
             result = await shared.store.queues.delete(record, session.id)
         except Unavailable:
             self.fail(Simple.INTERNAL)
+            session.spawn(report_if_deleted(session, record))
             return
         if result.status is not Status.OK:
             self.not_ok(result.status)
             return
         shared.forget(record)
         session.subscriptions.queues.pop(record.rcv_id, None)
+        if record.ntf_id is not None:
+            session.subscriptions.notifiers.pop(record.ntf_id, None)
         session.outgoing.forget(record.rcv_id)
         if session.service is not None and record.rcv_service == session.service.service_id:
             session.subscriptions.totals.subtract(record.rcv_id)

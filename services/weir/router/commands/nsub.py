@@ -5,13 +5,13 @@ from __future__ import annotations
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.router.commands.handler import QueueHandler, handles
 from weir.router.delivery.ownership import count_association, execute_as_owner, lose_service
-from weir.router.store.records import Assoc, NsubResult, QueueRecord, Status
+from weir.router.store.records import Assoc, DeldEvent, NsubResult, QueueRecord, Status
 from weir.wire.smp.commands import NSUB, Command
 
 
 @handles(NSUB)
 class NsubHandler(QueueHandler):
-    __slots__ = ("_gen",)
+    __slots__ = ("_before", "_gen")
 
     auth_stat = "ntfSubAuth"
 
@@ -25,7 +25,8 @@ class NsubHandler(QueueHandler):
         service = session.service
         if service is None:
             gen = shared.next_gen()
-            if self.t.entity_id in subscriptions.notifiers:
+            self._before = subscriptions.notifiers.get(self.t.entity_id)
+            if self._before is not None:
                 shared.stats.ntfSubDuplicate += 1
             else:
                 shared.stats.ntfSub += 1
@@ -57,7 +58,7 @@ class NsubHandler(QueueHandler):
                 shared.notifications.ready(session.id, self._gen, ntf_id)
             return
         if session.service is None and subscriptions.notifier_gen(ntf_id) == self._gen:
-            del subscriptions.notifiers[ntf_id]
+            self._undo(gone=status is Status.GONE)
         if self._timed_out:
             pass
         elif status is Status.STALE:
@@ -67,3 +68,15 @@ class NsubHandler(QueueHandler):
             self.retry_stale()
         else:
             self.queue_is_gone()
+
+    def _undo(self, *, gone: bool) -> None:
+        """The script has changed nothing: the client's earlier subscription stands, unless the notifier is gone."""
+        session, ntf_id = self.session, self.t.entity_id
+        notifiers = session.subscriptions.notifiers
+        if self._before is not None and not gone:
+            notifiers[ntf_id] = self._before
+        elif self._before is not None and self._timed_out:
+            # DELD came under the earlier generation and was dropped, and INTERNAL does not say that the queue is gone.
+            session.shared.delivery.on_event(DeldEvent(ntf_id, session.id, self._gen))
+        else:
+            del notifiers[ntf_id]

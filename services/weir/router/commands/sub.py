@@ -20,7 +20,7 @@ from weir.router.commands.handler import QueueHandler, handles
 from weir.router.delivery.ownership import count_association, ensure_owner, execute_as_owner, lose_service
 from weir.router.session.subscriptions import Sub
 from weir.router.store.core import awaited
-from weir.router.store.records import Assoc, Entry, QueueRecord, Status, SubResult
+from weir.router.store.records import Assoc, DeldEvent, Entry, QueueRecord, Status, SubResult
 from weir.wire.errors import CommandError
 from weir.wire.smp.commands import SUB
 
@@ -32,7 +32,7 @@ _MOST_SUBS = 256  # in one batch: further SUBs of the session wait for no more t
 
 @handles(SUB)
 class SubHandler(QueueHandler):
-    __slots__ = ("_gen", "_is_new", "_sub")
+    __slots__ = ("_before", "_gen", "_sub")
 
     auth_stat = "qSubAuth"
 
@@ -56,7 +56,7 @@ class SubHandler(QueueHandler):
             batch = session.sub_batch = SubBatch(session)
         gen = batch.gen
         self._record = record
-        self._is_new = sub is None
+        self._before = None if sub is None else sub.gen  # the generation of an earlier subscription
         if sub is None:
             sub = subscriptions.queues[record.rcv_id] = Sub(gen)
         else:
@@ -91,15 +91,14 @@ class SubHandler(QueueHandler):
                     queues.pop(rcv_id, None)  # a service's queue is kept here only while it has a message
                 self.answer(session.sok)
             else:
-                if self._is_new:
+                if self._before is None:
                     stats.qSub += 1
                 if sub.give(head.msg_id):
                     self.origin.answer_sub(self, session.sok, sub, head)
                 else:
                     self.answer(session.sok)
             return
-        if self._is_new and queues.get(rcv_id) is self._sub:
-            del queues[rcv_id]
+        self._undo(gone=status is Status.GONE)
         if self._timed_out:
             pass
         elif status is Status.STALE:
@@ -109,6 +108,20 @@ class SubHandler(QueueHandler):
             self.retry_stale()
         else:
             self.queue_is_gone()
+
+    def _undo(self, *, gone: bool) -> None:
+        """The script has changed nothing: the client's earlier subscription stands, unless the queue is gone."""
+        session, rcv_id, sub = self.session, self.t.entity_id, self._sub
+        queues = session.subscriptions.queues
+        if queues.get(rcv_id) is not sub or sub.gen != self._gen:
+            return
+        if self._before is not None and not gone:
+            sub.gen = self._before
+        elif self._before is not None and self._timed_out and session.service is None:
+            # DELD came under the earlier generation and was dropped, and INTERNAL does not say that the queue is gone.
+            session.shared.delivery.on_event(DeldEvent(rcv_id, session.id, self._gen))
+        else:
+            del queues[rcv_id]
 
     def _deliver_late(self, head: Entry | None) -> None:
         """The client was told INTERNAL, but the script has marked a message as in flight: deliver it."""

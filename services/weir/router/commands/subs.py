@@ -9,7 +9,7 @@ from weir.router.commands.handler import StandaloneHandler, handles
 from weir.router.delivery.fold import Fold
 from weir.router.delivery.ownership import ensure_owner
 from weir.router.stats import ServiceStats
-from weir.router.store.records import ServiceTotals, Takeover
+from weir.router.store.records import ServiceTotals
 from weir.telemetry.tracing import Span
 from weir.wire.errors import Simple
 from weir.wire.smp.codec import encode_reply
@@ -34,7 +34,7 @@ class SubsHandler(StandaloneHandler):
         began = monotonic()
         span = shared.tracer.sample("SUBS", always=session.traced)
         try:
-            count, ids_hash, ready = await self._totals(span)
+            totals = await self._totals(span)
         except Unavailable:
             span.end("unavailable")
             self.fail(Simple.INTERNAL)
@@ -44,32 +44,32 @@ class SubsHandler(StandaloneHandler):
             self._repeat(stats)
             return
         subscriptions.service_subscribed = True
-        subscriptions.totals.set(count, ids_hash)
-        drift = stats.drift(command.count, command.ids_hash, count, ids_hash)
+        subscriptions.totals.set(totals.count, totals.ids_hash)
+        drift = stats.drift(command.count, command.ids_hash, totals.count, totals.ids_hash)
         shared.store.registry.note_drift(session.service.service_id, drift)
         stats.srvSubCount += 1
-        stats.srvSubQueues += count
+        stats.srvSubQueues += totals.count
         self._answer_totals()
         shared.stats.subscribed_service(monotonic() - began)
         span.child("SOKS").end()
-        span.set("count", count)
-        span.set("ready", ready)
+        span.set("count", totals.count)
+        span.set("ready", totals.ready)
         span.set("drift", drift)
         if session.service.role is ServiceRole.NOTIFIER:
-            shared.spawn(shared.notifications.fold(session))
+            shared.spawn(shared.notifications.fold(session, totals.ready_in))
             span.end()
         else:
             before = session.outgoing.source
             if before is not None:
                 before.stop()
-            Fold.start(session, ready, span, began, again=before is not None)
+            Fold.start(session, totals.ready_in, span, began, again=before is not None)
 
-    async def _totals(self, span: Span) -> tuple[int, bytes, int]:
-        """Make the session the service's owner. Return the service's count, idsHash and number of ready queues."""
+    async def _totals(self, span: Span) -> ServiceTotals:
+        """Make the session the service's owner. Return the service's totals."""
         session = self.session
         assert session.service is not None
         child = span.child("takeover")
-        totals: Takeover | ServiceTotals | None = None
+        totals: ServiceTotals | None = None
         while totals is None:
             totals = await ensure_owner(session)
             if totals is None:
@@ -78,7 +78,7 @@ class SubsHandler(StandaloneHandler):
                 if session.subscriptions.epoch != epoch:
                     totals = None  # the session lost the service meanwhile: take it over again
         child.end()
-        return totals.count, totals.ids_hash, totals.ready
+        return totals
 
     def _repeat(self, stats: ServiceStats) -> None:
         """Answer a repeated SUBS from the session, without a second fold."""

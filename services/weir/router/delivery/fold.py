@@ -1,28 +1,28 @@
 """The fold: the walk through a service's queues that have a message, page by page, between SUBS and ALLS.
 
-    pull ──► fold_page.lua in up to 8 partitions ──► outgoing.waiting ──► … all left ──► pull ──► … ──► ALLS
+    pull ──► fold_page.lua in several partitions ──► outgoing.waiting ──► … all left ──► pull ──► … ──► ALLS
 
-The outgoing side pulls: the next pages are fetched only when every message of the last pages has left and there is room
-for more. A message that arrives meanwhile is delivered at once, and the in-flight mark in the queue's record keeps the
-fold from delivering it a second time. A session that has lost its service stops at its next page.
+The outgoing side pulls: the next pages are fetched only when every message of the last pages has left and there is
+room for more. ready.py says which partitions are asked. A message that arrives meanwhile is delivered at once, and the
+in-flight mark in the queue's record keeps the fold from delivering it a second time. A session that has lost its
+service stops at its next page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Mapping
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from weir.redis.errors import Unavailable
-from weir.redis.partitions import PARTITIONS
+from weir.router.delivery.ready import ReadyWalk
 from weir.router.session.subscriptions import Sub
-from weir.router.store.records import Entry, FoldProgress
+from weir.router.store.records import Entry, FoldProgress, Page
 from weir.telemetry.tracing import NULL_SPAN, Span
 
 if TYPE_CHECKING:
     from weir.router.session.session import Session
 
 _ALLS = b"ALLS"
-_PARALLEL = 8  # partitions whose pages are fetched at the same time
 _RETRY = 1.0  # seconds
 _PROGRESS = 1.0  # seconds between two reports of a fold's progress
 
@@ -38,41 +38,47 @@ class Fold:
         "_again",
         "_began",
         "_busy",
-        "_cursors",
         "_epoch",
-        "_partition",
         "_pending",
         "_reported",
         "_session",
         "_span",
+        "_walk",
         "delivered",
         "ready",
         "since",
     )
 
-    def __init__(self, session: Session, ready: int, span: Span, began: float | None, *, again: bool) -> None:
+    def __init__(
+        self, session: Session, ready_in: Mapping[int, int], span: Span, began: float | None, *, again: bool
+    ) -> None:
         epoch = session.subscriptions.epoch
         assert epoch is not None
         self._session = session
         self._epoch = epoch
         self._span = span
-        self._partition = 0
-        self._cursors: dict[int, int] = {}  # partition → the beginning of its next page
+        self._walk = ReadyWalk(ready_in, session.shared.config.queues.fold_page)
         self._pending: dict[bytes, Span] = {}  # queues whose message has not left yet → the span of their page
         self._busy = False
         self._reported = 0.0
         self._began = began
         self._again = again
-        self.ready = ready
+        self.ready = sum(ready_in.values())
         self.delivered = 0
         self.since = int(time())
 
     @classmethod
     def start(
-        cls, session: Session, ready: int = 0, span: Span = NULL_SPAN, began: float | None = None, *, again: bool
+        cls,
+        session: Session,
+        ready_in: Mapping[int, int],
+        span: Span = NULL_SPAN,
+        began: float | None = None,
+        *,
+        again: bool,
     ) -> None:
         """Begin a fold and make it the source of the session's outgoing side."""
-        fold = cls(session, ready, span, began, again=again)
+        fold = cls(session, ready_in, span, began, again=again)
         session.outgoing.source = fold
         session.shared.folds.add(fold)
         fold._report(done=False)
@@ -111,56 +117,46 @@ class Fold:
 
     async def _fetch_pages(self) -> None:
         session = self._session
-        shared, outgoing = session.shared, session.outgoing
-        assert session.service is not None
-        while len(self._cursors) < _PARALLEL and self._partition < PARTITIONS:
-            self._cursors[self._partition] = 0
-            self._partition += 1
-        if not self._cursors:
+        outgoing = session.outgoing
+        if self._walk.ended:
             self._finish()
             return
-        size = max(1, shared.config.queues.fold_page // len(self._cursors))
-        for partition, cursor in list(self._cursors.items()):
-            span = self._span.child("fold.page")
-            try:
-                page = await shared.store.services.fold_page(
-                    session.service.service_id,
-                    session.id,
-                    self._epoch,
-                    partition,
-                    cursor,
-                    size,
-                    shared.expire_before(int(time())),
-                    again=self._again,
-                )
-            except Unavailable:
-                span.end("unavailable")
-                self._busy = False
-                self._again = True  # the page may have put messages in flight before it was lost
-                shared.loop.call_later(_RETRY, self._retry)
-                return
-            if outgoing.source is not self:
-                return
-            if page.fenced:
-                self.stop()
-                return
-            span.set("partition", partition)
-            span.set("delivered", len(page.entries))
-            span.end()
-            if page.cursor is None:
-                del self._cursors[partition]
-            else:
-                self._cursors[partition] = page.cursor
+        span = self._span.child("fold.page")
+        pages, complete = await self._walk.step(self._fetch_page)
+        if outgoing.source is not self:
+            return
+        if any(page.fenced for page in pages):
+            self.stop()
+            return
+        span.set("delivered", sum(len(page.entries) for page in pages))
+        span.end(None if complete else "unavailable")
+        for page in pages:
             for rcv_id, entry in page.entries:
                 self._give(rcv_id, entry, span)
-            if not outgoing.has_room():
-                break
         self._report(done=False)
         self._busy = False
-        if not self._pending:
+        if not complete:
+            self._again = True  # a page may have put messages in flight before it was lost
+            session.shared.loop.call_later(_RETRY, self._retry)
+        elif not self._pending:
             self.pull()
-        else:
+        if self._pending:
             outgoing.pump()
+
+    def _fetch_page(self, partition: int, cursor: int, size: int) -> Awaitable[Page]:
+        session = self._session
+        shared = session.shared
+        assert session.service is not None
+        return shared.store.services.fold_page(
+            session.service.service_id,
+            session.id,
+            self._epoch,
+            partition,
+            cursor,
+            size,
+            shared.expire_before(int(time())),
+            again=self._again,
+        )
 
     def _retry(self) -> None:
         if self._session.outgoing.source is self and not self._session.closed:

@@ -6,12 +6,13 @@ ready(ntf_id) ──► session.subscriptions.notifiers_ready ──tick──�
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Mapping
 from time import time
 from typing import TYPE_CHECKING
 
 from weir.redis.errors import Unavailable
-from weir.redis.partitions import PARTITIONS
-from weir.router.store.records import NtfEvent, TakenNtfs
+from weir.router.delivery.ready import ReadyWalk
+from weir.router.store.records import NtfEvent, NtfPage, TakenNtfs
 from weir.wire.smp.codec import encode_reply
 from weir.wire.smp.replies import NMSG
 
@@ -88,28 +89,28 @@ class Notifications:
                 del self._fetching[session]
         self._fetch(session)
 
-    async def fold(self, session: Session) -> None:
+    async def fold(self, session: Session, ready_in: Mapping[int, int]) -> None:
         """NSUBS: deliver the notifications that wait for the service's notifiers like those that come later."""
         subscriptions, shared = session.subscriptions, self._shared
         assert session.service is not None and subscriptions.epoch is not None
         service_id, epoch = session.service.service_id, subscriptions.epoch
-        size = shared.config.queues.fold_page
-        for partition in range(PARTITIONS):
-            cursor: int | None = 0
-            while cursor is not None:
-                try:
-                    page = await shared.store.services.ntf_page(service_id, session.id, epoch, partition, cursor, size)
-                except Unavailable:
-                    # Notifications that come meanwhile raise no event, so nothing else would deliver these.
-                    await asyncio.sleep(_RETRY)
-                    if session.closed or subscriptions.epoch != epoch:
-                        return
-                    continue
+        walk = ReadyWalk(ready_in, shared.config.queues.fold_page)
+
+        def fetch(partition: int, cursor: int, size: int) -> Awaitable[NtfPage]:
+            return shared.store.services.ntf_page(service_id, session.id, epoch, partition, cursor, size)
+
+        while not walk.ended:
+            pages, complete = await walk.step(fetch)
+            for page in pages:
                 if page.fenced or session.closed or subscriptions.epoch != epoch:
                     return
                 for ntf_id in page.ntf_ids:
                     self.ready(session.id, epoch, ntf_id)
-                cursor = page.cursor
+            if not complete:
+                # Notifications that come meanwhile raise no event, so nothing else would deliver these.
+                await asyncio.sleep(_RETRY)
+                if session.closed or subscriptions.epoch != epoch:
+                    return
 
 
 class _Fetch:

@@ -5,11 +5,12 @@ A session owns its service from the first command that the service signs, or fro
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from weir.redis.errors import Unavailable
 from weir.router.delivery.fold import Fold
-from weir.router.store.records import Assoc, QueueRecord, Takeover
+from weir.router.store.records import Assoc, QueueRecord, ServiceTotals
 from weir.wire.errors import Simple
 from weir.wire.smp.codec import encode_reply
 from weir.wire.smp.commands import ServiceRole
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from weir.router.stats import ServiceStats
 
 
-async def ensure_owner(session: Session) -> Takeover | None:
+_REGISTERED = 43_200.0  # seconds after its handshake in which the service of a session cannot have expired
+
+
+async def ensure_owner(session: Session) -> ServiceTotals | None:
     """Make this session the owner of its service if it is not yet. Concurrent callers share one takeover.
 
-    Return the takeover, or None if the session was the owner already. Raises Unavailable.
+    Return the service's totals, or None if the session was the owner already. Raises Unavailable.
     """
     subscriptions, shared = session.subscriptions, session.shared
     while subscriptions.takeover is not None:
@@ -36,12 +40,29 @@ async def ensure_owner(session: Session) -> Takeover | None:
     service_id = session.service.service_id
     services = shared.store.services
     async with subscriptions.taking_over(shared.loop, shared.delivery.on_event):
-        result: Takeover = await services.takeover(service_id, session.id, shared.today())
+        await _ensure_registered(session)
+        result = await services.takeover(service_id, session.id, shared.today())
         if session.closed:
             await services.release_service(service_id, session.id, result.epoch)
             raise Unavailable("the client has disconnected")
         subscriptions.epoch = result.epoch
     return result
+
+
+async def _ensure_registered(session: Session) -> None:
+    """Register the service again if it may have expired. Raises Unavailable.
+
+    Nobody could connect as the service of a queue if that service were not registered.
+    """
+    service, shared = session.service, session.shared
+    if service is None or monotonic() - session.conn.created < _REGISTERED:
+        return
+    found = await shared.store.registry.ensure_service(
+        service.cert_hash, service.role, service.service_id, day=shared.today()
+    )
+    if isinstance(found, bytes) and found != service.service_id:
+        session.conn.close()
+        raise Unavailable("the certificate has begun another service since this session began")
 
 
 async def execute_as_owner(handler: QueueHandler, record: QueueRecord, hold: Hold) -> None:
@@ -61,13 +82,15 @@ async def reassert_service(session: Session) -> None:
     epoch = subscriptions.epoch
     if session.service is None or epoch is None:
         return
-    kept = await shared.store.services.reassert_service(session.service.service_id, session.id, epoch, shared.today())
-    if not kept or session.closed or subscriptions.epoch != epoch:
+    await _ensure_registered(session)
+    services = shared.store.services
+    totals = await services.reassert_service(session.service.service_id, session.id, epoch, shared.today())
+    if totals is None or session.closed or subscriptions.epoch != epoch:
         return
     if session.service.role is ServiceRole.NOTIFIER:
-        shared.spawn(shared.notifications.fold(session))
+        shared.spawn(shared.notifications.fold(session, totals.ready_in))
     elif session.outgoing.source is None:
-        Fold.start(session, again=True)
+        Fold.start(session, totals.ready_in, again=True)
 
 
 def lose_service(session: Session) -> None:

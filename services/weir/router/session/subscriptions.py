@@ -85,12 +85,8 @@ class QueueTotals:
         self.ids_hash = ids_hash.add(self.ids_hash, ids_hash.of_id(queue_id))
 
     def subtract(self, queue_id: bytes) -> None:
-        """Subtract one queue. The count stops at zero, and the hash is then empty (as in the specification)."""
-        if self.count > 1:
-            self.count -= 1
-            self.ids_hash = ids_hash.add(self.ids_hash, ids_hash.of_id(queue_id))
-        else:
-            self.set(0, ids_hash.EMPTY)
+        """Subtract one queue. The count stops at zero."""
+        self.set(*ids_hash.subtract_subs((self.count, self.ids_hash), (1, ids_hash.of_id(queue_id))))
 
     def take(self) -> tuple[int, bytes]:
         """Return the totals and reset them to zero."""
@@ -136,10 +132,14 @@ class Subscriptions:
 
     def owns(self, entity_id: bytes, gen: int) -> bool:
         """Whether the session owns this queue or notifier under this generation."""
-        if self.service is not None:
-            return self.epoch == gen
+        return self.gen_of(entity_id) == gen
+
+    def gen_of(self, entity_id: bytes) -> int | None:
+        """Return the generation under which the session owns a queue or notifier. For a service it is the epoch."""
         sub = self.queues.get(entity_id)
-        return (sub is not None and sub.gen == gen) or self.notifier_gen(entity_id) == gen
+        if self.service is None and sub is not None and not sub.prohibit:
+            return sub.gen
+        return self.notifier_gen(entity_id)
 
     def owned_sub(self, rcv_id: bytes, gen: int) -> Sub | None:
         """Return the subscription that a message of this generation is for. A service's subscription is made here."""

@@ -131,8 +131,16 @@ def answers(edge: bytes) -> bytes:
     return b"weir:answers:%b" % edge
 
 
+_SERVICE: Final = b"{weir}:service:"
+
+
 def service_record(service_id: bytes) -> bytes:
-    return b"{weir}:service:%b" % service_id
+    return _SERVICE + service_id
+
+
+def recorded_service(key: bytes) -> bytes | None:
+    """The id of the service whose record is stored under this key. None for other keys."""
+    return key[len(_SERVICE) :] if key.startswith(_SERVICE) and len(key) == len(_SERVICE) + ID_LENGTH else None
 
 
 def fingerprint(fp: bytes) -> bytes:

@@ -1,14 +1,13 @@
 """Queue records by recipient, sender or notifier id, in one round trip. A miss takes as long as a hit."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.failures import log_mistake
 from weir.redis.resp import bulk
 from weir.router.store import keys
-from weir.router.store.core import Core, awaited, gather_into
+from weir.router.store.core import Core, awaited
 from weir.router.store.packing import parse_record
 from weir.router.store.records import QueueRecord
 
@@ -25,16 +24,6 @@ class Lookups:
         wire = b"*2\r\n$7\r\nHGETALL\r\n" + bulk(keys.queue(p, rcv_id))
         self._muxes[p].read(wire, _fetched, (rcv_id, p, done))
 
-    def fetch_many_rcv(
-        self, rcv_ids: list[bytes], done: Callable[[list[QueueRecord | None] | Unavailable], None]
-    ) -> None:
-        if not rcv_ids:
-            done([])
-            return
-        reply = gather_into(len(rcv_ids), done)
-        for place, rcv_id in enumerate(rcv_ids):
-            self.fetch_rcv(rcv_id, partial(_in_place, reply, place))
-
     def fetch_snd(self, snd_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(snd_id)
         wire = self._core.script_wire("fetch", [keys.sender(p, snd_id)], [])
@@ -50,10 +39,6 @@ class Lookups:
 
     async def get_snd(self, snd_id: bytes) -> QueueRecord | None:
         return await awaited(lambda done: self.fetch_snd(snd_id, done))
-
-
-def _in_place(reply: Callable[[Any, int], None], place: int, record: Fetched) -> None:
-    reply(record, place)
 
 
 def _fetched(raw: Any, ctx: tuple[bytes, int, Callable[[Fetched], None]]) -> None:

@@ -8,7 +8,7 @@ from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.forms import Constant, Field, Fixed, Key, Length, Number, Variable, wire_forms
 from weir.redis.resp import RETRY_FLAG, bulk
 from weir.router.store import keys
-from weir.router.store.core import STATUS, Core, gather_into
+from weir.router.store.core import STATUS, Core
 from weir.router.store.records import AckResult, Entry, NtfItem, Owner, QueueInfo, QueueRecord, SendResult, Status
 
 _BODY_SLACK = 3600  # seconds that a body outlives its entry, so that no entry is without its body
@@ -162,18 +162,6 @@ class Messages:
         """Read a body. None if it has expired or was removed."""
         p = self._partition(rcv_id)
         self._muxes[p].read(self._get_body[p](msg_id), _got, done)
-
-    def bodies(
-        self, which: list[tuple[bytes, bytes]], done: Callable[[list[bytes | None] | Unavailable], None]
-    ) -> None:
-        """Read the bodies of (recipient id, message id) pairs in one pipeline."""
-        if not which:
-            done([])
-            return
-        reply = gather_into(len(which), lambda got: done(got if got is UNAVAILABLE else [b or None for b in got]))
-        for place, (rcv_id, msg_id) in enumerate(which):
-            p = self._partition(rcv_id)
-            self._muxes[p].read(self._get_body[p](msg_id), reply, place)
 
     async def info(self, rec: QueueRecord, expire_before: int) -> QueueInfo | Status:
         """QUE: the number of messages and the first message. The owner and the in-flight mark stay unchanged."""

@@ -1,5 +1,6 @@
 """The values that the store's calls take and return, and the events that it brings to an edge."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -201,16 +202,6 @@ class QueueInfo(NamedTuple):
     head: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Takeover:
-    """`ready`: the number of queues with waiting messages (notifications). The previous owner gets one EndsEvent."""
-
-    epoch: int
-    count: int
-    ids_hash: bytes
-    ready: int
-
-
 class Page(NamedTuple):
     """`cursor` is None after the last page. `fenced`: another connection owns the service; the fold must stop."""
 
@@ -227,12 +218,18 @@ class NtfPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceTotals:
+    """`ready_in`: the number of queues with waiting messages (notifications), by partition. The others have none."""
+
     count: int
     ids_hash: bytes
-    ready: int = 0
+    ready_in: Mapping[int, int] = field(default_factory=dict)
     owner: str | None = None  # "edge:conn" of the connection that owns it
     epoch: int = 0
     since: int | None = None  # when that connection took it (Unix time)
+
+    @property
+    def ready(self) -> int:
+        return sum(self.ready_in.values())
 
 
 class FoldProgress(NamedTuple):

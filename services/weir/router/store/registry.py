@@ -1,4 +1,10 @@
-"""The services' registry: certificates, roles, rotation; information about services for the operator of the router."""
+"""The services' registry: certificates, roles, rotation; information about services for the operator of the router.
+
+Anybody can make a service: a certificate that connects for the first time gets one. Such a service expires when it has
+no queues and no session, a day or two after the last handshake. A handshake notes its day, and so does a session that
+takes its service over long after its handshake (delivery/ownership.py). Services that the operator of the router has
+registered never expire.
+"""
 
 import asyncio
 import time
@@ -15,6 +21,7 @@ from weir.wire.smp.commands import ServiceRole
 
 _FORGET_PAGE = 100
 _FOLD_TTL_MS = 86_400_000
+_UNUSED_DAYS = 1  # at least a day, because a day may begin a moment after the handshake
 
 
 class Registry:
@@ -22,13 +29,18 @@ class Registry:
         self._core = core
         self._services = services
 
-    async def ensure_service(self, fp: bytes, role: ServiceRole, new_id: bytes) -> bytes | ServiceError:
-        """The service id of an identity certificate. A new certificate gets a new service."""
+    async def ensure_service(
+        self, fp: bytes, role: ServiceRole, new_id: bytes, *, day: int | None = None
+    ) -> bytes | ServiceError:
+        """The service id of an identity certificate. A new certificate gets a new service.
+
+        The new service expires when it is not used. With `day` None, it never does.
+        """
         raw = await self._core.call(
             REGISTRY,
             "ensure_service",
             [keys.fingerprint(fp), keys.service_record(new_id), keys.SERVICES],
-            [fp, role.value, new_id, int(time.time())],
+            [fp, role.value, new_id, int(time.time()), b"" if day is None else day],
         )
         if isinstance(raw, bytes):
             return raw
@@ -84,8 +96,34 @@ class Registry:
                 if page == 0:
                     break
         record = keys.service_record(service_id)
-        await self._core.call(REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id])
+        await self._core.call(REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id, b""])
         return forgotten
+
+    async def expire(self, service_id: bytes, today: int) -> bool:
+        """Forget a service that is not used. Return False if the service has queues or a session."""
+        record, used = keys.service_record(service_id), today - _UNUSED_DAYS
+        seen = await self._core.read_registry(b"HGET", record, b"seen")
+        if seen is None or int(seen) >= used:
+            return True
+        totals = await self._services.service_totals(service_id)
+        if totals.count or await self._is_connected(service_id, totals.owner):
+            return False
+        # Since then, somebody may have connected: the script compares the day.
+        forgotten: int = await self._core.call(
+            REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id, used]
+        )
+        if forgotten:
+            shares = (
+                self._core.call(p, "expire_share", [keys.service(p, service_id)], []) for p in range(keys.PARTITIONS)
+            )
+            await asyncio.gather(*shares)
+        return True
+
+    async def _is_connected(self, service_id: bytes, owner: str | None) -> bool:
+        if owner is None:
+            return False
+        p = self._core.partition(service_id)
+        return bool(await self._core.read(p, b"EXISTS", keys.lease(p, owner.partition(":")[0].encode())))
 
     async def list_services(self) -> list[ServiceInfo]:
         ids: list[bytes] = await self._core.read_registry(b"SMEMBERS", keys.SERVICES)

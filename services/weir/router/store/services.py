@@ -6,16 +6,18 @@ wins in every partition, so that of two concurrent takeovers one gets everything
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from weir.router.store import keys
 from weir.router.store.core import Core
-from weir.router.store.records import EndsEvent, Entry, Event, NtfPage, Page, ServiceTotals, Takeover
+from weir.router.store.records import EndsEvent, Entry, Event, NtfPage, Page, ServiceTotals
 from weir.wire.smp import ids_hash
 
 _ALL = range(keys.PARTITIONS)
+
+_Share = tuple[int, bytes, int]  # count, idsHash, ready queues of one partition
 
 
 class Services:
@@ -26,7 +28,7 @@ class Services:
         self._taking: dict[tuple[bytes, int], list[EndsEvent]] = {}  # ENDS held back until the takeover returns
         self._epochs: dict[tuple[bytes, int], int] = {}  # (service, connection) → epoch without ENDS so far
 
-    async def takeover(self, service_id: bytes, conn: int, day: int) -> Takeover:
+    async def takeover(self, service_id: bytes, conn: int, day: int) -> ServiceTotals:
         """Make a connection the service's owner in all partitions. The previous owner gets one EndsEvent.
 
         This connection too gets one EndsEvent when it loses the service, even if that happens during this call.
@@ -45,17 +47,7 @@ class Services:
                 )
                 self._epochs[at] = epoch
                 token = self._core.token(conn, epoch)
-                shares = await asyncio.gather(
-                    *(
-                        self._core.call(
-                            p,
-                            "takeover",
-                            [keys.service(p, service_id), keys.service_ready(p, service_id)],
-                            [token, epoch, day],
-                        )
-                        for p in _ALL
-                    )
-                )
+                shares = await self._claim_partitions(service_id, token, epoch, day)
                 higher = max((share for share in shares if isinstance(share, int)), default=0)
                 # Redis may have lost epochs in the home partition only: then no connection owns the higher epoch.
                 if not higher or await self._core.ask(home, b"HGET", keys.service(home, service_id), b"o") != token:
@@ -65,27 +57,12 @@ class Services:
             if self._taking.pop(at, None) is not None:
                 for event in held:
                     asyncio.get_running_loop().call_soon(self.ended, event)
-        totals = _sum([share for share in shares if not isinstance(share, int)])
-        if higher:
-            totals = await self.service_totals(service_id)
-        return Takeover(epoch, totals.count, totals.ids_hash, totals.ready)
+        totals = await self.service_totals(service_id) if higher else _sum(shares)
+        return replace(totals, epoch=epoch)
 
-    def ended(self, event: EndsEvent) -> None:
-        """Pass ENDS on, once for each epoch, and not before the takeover with that epoch has returned."""
-        at = (event.service_id, event.conn)
-        if at in self._taking:
-            self._taking[at].append(event)
-        elif self._epochs.get(at) == event.gen:
-            del self._epochs[at]
-            self._emit(event)
-
-    async def reassert_service(self, service_id: bytes, conn: int, epoch: int, day: int) -> bool:
-        """After Redis was unavailable: assert the ownership of the service.
-
-        False, with an EndsEvent, if another connection owns it. The caller starts a fold, which brings missed messages.
-        """
-        token = self._core.token(conn, epoch)
-        shares = await asyncio.gather(
+    async def _claim_partitions(self, service_id: bytes, token: bytes, epoch: int, day: int) -> list[Any]:
+        """Claim all partitions. Each answers its share, or the higher epoch that owns the service there."""
+        return await asyncio.gather(
             *(
                 self._core.call(
                     p,
@@ -96,10 +73,26 @@ class Services:
                 for p in _ALL
             )
         )
+
+    def ended(self, event: EndsEvent) -> None:
+        """Pass ENDS on, once for each epoch, and not before the takeover with that epoch has returned."""
+        at = (event.service_id, event.conn)
+        if at in self._taking:
+            self._taking[at].append(event)
+        elif self._epochs.get(at) == event.gen:
+            del self._epochs[at]
+            self._emit(event)
+
+    async def reassert_service(self, service_id: bytes, conn: int, epoch: int, day: int) -> ServiceTotals | None:
+        """After Redis was unavailable: assert the ownership of the service.
+
+        None, with an EndsEvent, if another connection owns it. The caller starts a fold, which brings missed messages.
+        """
+        shares = await self._claim_partitions(service_id, self._core.token(conn, epoch), epoch, day)
         if not any(isinstance(share, int) for share in shares):
-            return True
+            return replace(_sum(shares), epoch=epoch)
         self.ended(EndsEvent(service_id, conn, epoch))
-        return False
+        return None
 
     async def release_service(self, service_id: bytes, conn: int, epoch: int) -> None:
         """End the ownership of a connection that has closed."""
@@ -193,10 +186,13 @@ class _Place(NamedTuple):
         return int(scan) << 33 | self.again << 32 | generation if scan != b"0" else None
 
 
-def _sum(shares: list[Any]) -> ServiceTotals:
-    count, total, ready = 0, ids_hash.EMPTY, 0
-    for share_count, share_hash, share_ready in shares:
+def _sum(shares: Iterable[_Share]) -> ServiceTotals:
+    """Add up the shares of all partitions, in their order."""
+    count, total = 0, ids_hash.EMPTY
+    ready_in: dict[int, int] = {}
+    for partition, (share_count, share_hash, share_ready) in enumerate(shares):
         count += share_count
         total = ids_hash.add(total, share_hash)
-        ready += share_ready
-    return ServiceTotals(count, total, ready)
+        if share_ready:
+            ready_in[partition] = share_ready
+    return ServiceTotals(count, total, ready_in)

@@ -59,7 +59,7 @@ class Store:
         self.registry = Registry(core, self.services)
         self.stats = Stats(core)
         self.broadcast = Broadcast(core.edge.decode(), self.stats.live_edges, core.publish, keys.TASKS, keys.answers)
-        self.sweeper = Sweeper(core, self.links, self.stats, self._all_save)
+        self.sweeper = Sweeper(core, self.links, self.registry, self.stats, self._all_save)
 
         self.presence = Presence(
             where,

@@ -1,4 +1,5 @@
-"""The sweeper: expires messages, notifications and queues that no command comes across, and inboxes of dead edges.
+"""The sweeper: expires messages, notifications and queues that no command comes across, services that nobody uses, and
+inboxes of dead edges.
 
 One edge at a time sweeps, under a lock. It scans the keys in slices, each of which blocks Redis only briefly. A queue
 whose keys are damaged is counted and left out.
@@ -10,6 +11,7 @@ are what they were when the round began.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from weir.redis.connection import ReplyError
 from weir.redis.mux import Mux
 from weir.redis.partitions import REGISTRY
 from weir.redis.resp import command
@@ -24,6 +27,7 @@ from weir.router.store import keys
 from weir.router.store.core import Core, isolating
 from weir.router.store.links import Links
 from weir.router.store.records import Swept
+from weir.router.store.registry import Registry
 from weir.router.store.stats import Stats
 from weir.wire.smp import ids_hash
 
@@ -59,7 +63,9 @@ class _Expired:
 
 
 class Sweeper:
-    def __init__(self, core: Core, links: Links, stats: Stats, all_save: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self, core: Core, links: Links, registry: Registry, stats: Stats, all_save: Callable[[], Awaitable[bool]]
+    ) -> None:
         """`all_save` makes every edge save its counters, and returns whether every edge did."""
         self._core = core
         self._muxes = core.muxes
@@ -67,6 +73,9 @@ class Sweeper:
         self._links = links
         self._stats = stats
         self._all_save = all_save
+        self._registry = registry
+        self._services_in_use: set[bytes] = set()  # found in use today: finding out costs two reads in each partition
+        self._services_day = 0
         self._census: _Left | None = None  # counted in this round; None if this edge did not start the round
         self._totals_before: _Totals | None = None
 
@@ -91,6 +100,7 @@ class Sweeper:
         messages, notifications = done.messages, done.notifications
         self._unsaved.messages -= messages
         self._unsaved.notifications -= notifications
+        await self._expire_services(found)
         position = int(following)
         following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
         if following_cursor == 0 and self._census is not None:
@@ -119,6 +129,18 @@ class Sweeper:
     async def stop_sweeping(self) -> None:
         """Release the lock, so that another edge can continue at once."""
         await self._core.call(REGISTRY, "sweep_unlock", [keys.SWEEPER], [self._core.edge])
+
+    async def _expire_services(self, found: list[bytes]) -> None:
+        today = int(time.time()) // 86400
+        if today != self._services_day:
+            self._services_day = today
+            self._services_in_use.clear()
+        for service_id in filter(None, map(keys.recorded_service, found)):
+            if service_id in self._services_in_use:
+                continue
+            with contextlib.suppress(ReplyError):  # a damaged service must not stop the sweep
+                if not await self._registry.expire(service_id, today):
+                    self._services_in_use.add(service_id)
 
     def _expire(self, found: list[bytes], mux: Mux) -> list[Any]:
         queues: dict[int, list[bytes]] = {}

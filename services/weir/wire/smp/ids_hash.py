@@ -23,7 +23,7 @@ def add(left: bytes, right: bytes) -> bytes:
 def of_ids(queue_ids: Iterable[bytes]) -> bytes:
     total = 0
     for queue_id in queue_ids:
-        total ^= int.from_bytes(md5(queue_id, usedforsecurity=False).digest(), "big")
+        total ^= int.from_bytes(of_id(queue_id), "big")
     return total.to_bytes(SIZE, "big")
 
 
@@ -31,10 +31,6 @@ ServiceSubs = tuple[int, bytes]
 """A count of queues and the hash of their ids."""
 
 
-def add_subs(left: ServiceSubs, right: ServiceSubs) -> ServiceSubs:
-    return left[0] + right[0], add(left[1], right[1])
-
-
 def subtract_subs(total: ServiceSubs, part: ServiceSubs) -> ServiceSubs:
-    """Subtract `part` from `total`. The result is empty if `part` is not smaller than `total`."""
+    """Subtract `part` from `total`. The result is empty if `part` is not smaller than `total` (specification)."""
     return (total[0] - part[0], add(total[1], part[1])) if total[0] > part[0] else (0, EMPTY)

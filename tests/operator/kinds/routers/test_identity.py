@@ -28,7 +28,7 @@ from weir_operator.kinds.smpservice import key_pair
 from weir_operator.kube.conditions import Problem
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-WANTED = Wanted(None, None, None, lifetime_days=90, renew_before_days=30, renew=None, renewed=None)
+WANTED = Wanted(None, None, None, renew_before_days=30, renew=None, renewed=None)
 MINE = IdentitySecret(b"ca", "FP", has_ca_key=True, online=None)
 FRESH = Online("FP", "leaf", NOW + timedelta(days=60), valid=True)
 
