@@ -7,8 +7,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import parser, port, read_secret
+from weir.cli.arguments import parser, read_secret
 from weir.cli.errors import Fail, os_error
+from weir.config.options import port
 
 
 def main(argv: Sequence[str]) -> int:
