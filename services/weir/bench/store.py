@@ -1,4 +1,4 @@
-"""Works directly on the store of a `weir up`, for what clients cannot do: a million queues at once, the end of a service.
+"""Works directly on the store of a `weir up`, for what clients cannot do: create a million queues, remove a service.
 
 A million NEWs would take too long, and the protocol has no command that removes a service.
 """

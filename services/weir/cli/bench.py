@@ -43,6 +43,8 @@ Which router is measured:
                                routers that the bench starts and removes itself
   memory, cross                a running `weir up`, named by --home
   all others                   a running `weir up` (--home), or any SMP router (--address)
+A bench deletes the queues that it creates. With --home, it also removes its service; with --address, the service stays
+without queues until the router forgets it.
 With --home, the results include CPU and memory of the edges and of Redis. With --address, --pid adds CPU and memory of
 the router's processes if they run on this machine.
 

@@ -1,8 +1,9 @@
 """One edge as a process: start it, wait for a signal, drain it, close it.
 
 SIGTERM and SIGINT stop the edge: it drains its clients and ends. A signal that arrives while the edge is still starting
-(it may be waiting for Redis) ends the process at once. SIGHUP makes the edge use a new online certificate. After SIGUSR1
-the edge accepts no more clients: whoever stops several edges sends it to all of them before the first SIGTERM.
+(it may be waiting for Redis) ends the process at once. SIGHUP makes the edge use a new online certificate. After
+SIGUSR1 the edge accepts no more clients: whoever stops several edges sends SIGUSR1 to all of them before the first
+SIGTERM.
 """
 
 from __future__ import annotations

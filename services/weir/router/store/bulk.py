@@ -1,4 +1,7 @@
-"""Create and delete many queues at once, for benches and tests. The scripts are those of NEW and DEL; no client is needed."""
+"""Create and delete many queues at once, for benches and tests. No client is needed.
+
+The scripts are those of NEW and DEL.
+"""
 
 import asyncio
 import os
