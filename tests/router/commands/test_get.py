@@ -65,7 +65,7 @@ async def test_get_and_sub(fleet: Fleet, other_edge: int) -> None:
 
 
 async def test_gets_behind_del_in_one_block(fleet: Fleet) -> None:
-    """GET finds that the queue is gone after DEL has made the session forget the queue. (tests/fuzz/edge.py found it.)"""
+    """GET finds that the queue is gone after DEL has made the session forget it. (tests/fuzz/edge.py found this.)"""
     r = await fleet.client()
     queue = await r.new(subscribe=False)
     commands = [cmd.DEL(), cmd.GET(), cmd.GET(), cmd.PING()]
