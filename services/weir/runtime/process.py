@@ -2,8 +2,8 @@
 
 SIGTERM and SIGINT stop the edge: it drains its clients and ends. A signal that arrives while the edge is still starting
 (it may be waiting for Redis) ends the process at once. SIGHUP makes the edge use a new online certificate. After
-SIGUSR1 the edge accepts no more clients: whoever stops several edges sends SIGUSR1 to all of them before the first
-SIGTERM.
+SIGUSR1 the edge accepts no more clients. A supervisor that stops several edges sends SIGUSR1 to all of them before the
+first SIGTERM.
 """
 
 from __future__ import annotations
