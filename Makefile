@@ -19,7 +19,7 @@ WORKERS ?= 3
 FUZZ_SECONDS ?= 60
 CAN_CLUSTER := [ "$$(id -u)" -eq 0 ] && PATH="$$PATH:/usr/local/go/bin" command -v go >/dev/null
 
-.PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz soak bench lock test-cluster image clean
+.PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz fuzz-edge soak bench lock test-cluster image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ vectors: setup ## check golden bytes: make vectors FILE=path/to/vectors.json
 
 fuzz: setup ## fuzz every decoder, FUZZ_SECONDS=60 each
 	@$(BIN)/python -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
+
+fuzz-edge: setup ## send mutated commands to real edges for FUZZ_SECONDS=60 (SEED=N repeats a run)
+	@$(BIN)/python -m tests.fuzz.edge --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 soak: setup ## kill edges, Redis and clients during a long run of messages; nothing may be lost
 	@$(BIN)/python -m pytest -m soak --timeout 3600 $(PYTEST_ARGS)

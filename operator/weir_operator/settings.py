@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weir.config.options import Parser, port, seconds, whole
 from weir_operator.kinds.routers.model import Defaults
 
 _IN_CLUSTER_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -35,7 +36,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Sett
     def default(name: str, other: str = "") -> str:
         return env.get("WEIR_OPERATOR_" + name, "") or other
 
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="weir operator",
         description="Runs the Kubernetes operator: watches SMPRouter, NTFRouter and SMPService objects."
         " Any number of replicas may run; the one that holds the Lease works.",
@@ -55,13 +56,13 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Sett
     option("image", "image of the routers' pods (weir:dev)", "weir:dev", metavar="IMAGE")
     option("image-pull-policy", "pull policy of that image", metavar="POLICY")
     option("image-pull-secrets", "pull secrets of that image", metavar="A,B")
-    option("http-port", "port of health and metrics (8080)", "8080", type=int)
+    option("http-port", "port of health and metrics (8080)", "8080", type=port)
     option("http-listen", "address that health and metrics listen on (0.0.0.0)", "0.0.0.0")
     p.add_argument("--log-level", default=env.get("WEIR_LOG_LEVEL") or "info", help="debug, info, warning or error")
-    option("workers", "objects that are reconciled at the same time (8)", "8", type=int)
-    option("observe-seconds", "seconds between two probes of a router's Redis (30)", "30", type=float)
+    option("workers", "objects that are reconciled at the same time (8)", "8", type=whole(1, 1000))
+    option("observe-seconds", "seconds between two probes of a router's Redis (30)", "30", type=seconds(1))
     lease = "seconds after which another replica replaces one that does not renew its Lease (15)"
-    option("lease-seconds", lease, "15", type=float)
+    option("lease-seconds", lease, "15", type=seconds(1))
     options = p.parse_args(list(argv))
     return Settings(
         namespaces=_list(options.namespaces),

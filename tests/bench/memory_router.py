@@ -20,7 +20,7 @@ from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
 from weir.wire.errors import CommandError, Simple
 from weir.wire.smp.codec import encode_reply
-from weir.wire.smp.commands import ACK, KEY, NEW, PING, SEND, SUB
+from weir.wire.smp.commands import ACK, DEL, KEY, NEW, PING, SEND, SUB
 from weir.wire.smp.message import encrypt_message
 from weir.wire.smp.replies import ERR, IDS, OK, PONG, SOK, Reply
 from weir.wire.smp.transmission import (
@@ -95,6 +95,9 @@ class Client:
             return SOK()
         if isinstance(command, KEY):
             queue.snd_key = command.key
+            return OK()
+        if isinstance(command, DEL):
+            del self.queues[queue.rcv_id], self.queues[queue.snd_id]
             return OK()
         return ERR(CommandError.UNKNOWN)
 

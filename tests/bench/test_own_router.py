@@ -1,33 +1,49 @@
 """Benches that need our own router: a small run of each, on two edges and an embedded Redis."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from tests.bench.left import left
 from weir.bench.association import run_association
+from weir.bench.connections import ConnectionsOptions, run_connections
 from weir.bench.cross import CrossOptions, run_cross
 from weir.bench.cycle import CycleOptions, run_cycle
 from weir.bench.fairness import fairness_keys, run_fairness
-from weir.bench.fill import store_fill
 from weir.bench.memory import MemoryOptions, run_memory
 from weir.bench.own_router import own_router
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
+from weir.bench.store import store_fill
+from weir.bench.subscribe import SubscribeOptions, run_subscribe
 from weir.bench.target import Target
 from weir.bench.timing import run_timing
 from weir.bench.turns import run_scale, run_traces
 
 
 @pytest.fixture(scope="module")
-def router() -> Iterator[Target]:
+def live() -> Iterator[Target]:
     with own_router(2) as target:
-        yield target
+        yield replace(target, own=False)  # as an operator's router: the benches must clean up
+
+
+@pytest.fixture
+def router(live: Target) -> Iterator[Target]:
+    """The router, on which every bench leaves nothing."""
+    yield live
+    assert left(live) == []
 
 
 def test_cycle(router: Target) -> None:
     result = run_cycle(CycleOptions(router, clients=4, seconds=0.5, warmup=0.2, processes=1))
     assert result.errors == 0 and result.cycles > 4
     assert result.redis_us and result.redis_calls_per_cycle and len(result.edge_cores) == 2
+
+
+def test_connections_and_subscriptions(router: Target) -> None:
+    assert run_connections(ConnectionsOptions(router, connections=10, processes=1)).handshakes_per_s > 0
+    assert run_subscribe(SubscribeOptions(router, queues=600, connections=2, processes=1)).errors == 0
 
 
 def test_cross(router: Target) -> None:

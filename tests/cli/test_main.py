@@ -1,7 +1,10 @@
 """The `weir` command: it finds its commands, its help teaches, and it fails with one line."""
 
+import argparse
+import contextlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +51,54 @@ def test_every_command_teaches(command: list[str]) -> None:
     assert "usage: weir" in done.stdout
     assert "examples:" in done.stdout
     assert f"weir {' '.join(command)} " in done.stdout.partition("examples:")[2]
+
+
+def options_of(command: list[str], monkeypatch: pytest.MonkeyPatch) -> list[argparse.Action]:
+    """Ask a command for its parser, and run nothing."""
+    found: list[argparse.Action] = []
+
+    def read(self: argparse.ArgumentParser, *_: object) -> None:
+        found.extend(self._actions)
+        raise SystemExit
+
+    for name in ("parse_args", "parse_intermixed_args"):
+        monkeypatch.setattr(argparse.ArgumentParser, name, read)
+    with pytest.raises(SystemExit):
+        main(command)
+    return found
+
+
+@pytest.mark.parametrize("command", TAUGHT, ids=" ".join)
+def test_every_number_has_a_range(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in options_of(command, monkeypatch):
+        assert option.type not in (int, float), f"{option.option_strings}: without a range"
+        if option.type in (None, Path):
+            continue
+        for text in ("-1", "nan", "1e400", "99999999999999999999", "x", "", "\0"):
+            with contextlib.suppress(argparse.ArgumentTypeError):
+                option.type(text)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bench cycle --seconds -1", "--seconds: '-1': expected a number from 0.1 to 86400"),
+        ("bench cycle --size 99999", "--size: '99999': expected a number from 1 to 16048"),
+        ("bench sub --smp-version 5", "--smp-version: '5': expected a number from 6 to 19"),
+        ("bench service --waiting -3", "--waiting: '-3': expected a number from 0 to 100000000"),
+        ("up --edges 0", "--edges: '0': expected a number from 1 to 1000"),
+        ("up --smp-port 65536", "--smp-port: '65536': expected a number from 0 to 65535"),
+        ("ping smp://x --timeout -1", "--timeout: '-1': expected a number from 0.1 to 86400"),
+        ("smp edge --ready-fd 4000", "--ready-fd: '4000': no open file descriptor"),
+        ("operator --workers 0", "--workers: '0': expected a number from 1 to 1000"),
+    ],
+)
+def test_a_number_out_of_range_is_one_line(line: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert f"error: argument {says} (`weir " in said and said.count("\n") == 1
 
 
 def test_a_command_imports_only_what_it_needs() -> None:

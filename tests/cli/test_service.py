@@ -121,6 +121,10 @@ async def test_rotate_at_once_and_with_an_overlap(up: Up, cli: Cli) -> None:
         (("rotate", "--from", "AAAA", "--to", "BBBB"), "AAAA: a fingerprint is 32 bytes as base64url"),
         (("rotate", "--from", "A" * 43, "--to", "B" * 42 + "A"), "no service has the old certificate"),
         (("rotate", "--from", "A" * 43, "--to", "A" * 43, "--overlap", "soon"), "--overlap: expected a time"),
+        (
+            ("rotate", "--from", "A" * 43, "--to", "A" * 43, "--overlap", "99999999d"),
+            "--overlap: expected at most 3650d",
+        ),
     ],
 )
 async def test_refusals_are_one_line(cli: Cli, words: tuple[str, ...], says: str) -> None:

@@ -1,8 +1,11 @@
 """`weir smp check` against a running router."""
 
 import pytest
+import redis
 
 from tests.support.up import Up, weir_up
+from weir.cli import smp_check
+from weir.cli.errors import Fail
 from weir.cli.main import main
 
 
@@ -36,6 +39,46 @@ def test_names_are_resolved(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0, text
     code, text = said(capsys, "--address", up.address, "--resolve", "no.such.name.invalid")
     assert code == 1 and text.startswith("weir smp check: --resolve no.such.name.invalid: ")
+
+
+def queues(up: Up) -> list[bytes]:
+    with redis.Redis.from_url(up.run["redis"]["url"]) as client:
+        found: list[bytes] = client.keys("{*}:q:*")
+    return found
+
+
+def test_no_queue_stays(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "--address", up.address, "--service")[0] == 0
+    assert queues(up) == []
+
+
+@pytest.mark.parametrize("step", ["_send", "_receive"])
+def test_a_step_that_fails_leaves_no_queue(
+    up: Up, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    seen: list[int] = []
+
+    async def fail(*_: object) -> None:
+        seen.append(len(queues(up)))
+        raise Fail("the step failed")
+
+    monkeypatch.setattr(smp_check._Check, step, fail)
+    code, text = said(capsys, "--address", up.address, "--service")
+    assert code == 1 and text.endswith("weir smp check: the step failed\n")
+    assert seen == [1] and queues(up) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--connect", "localhost:99999"), "--connect localhost:99999: port: expected a number from 0 to 65535"),
+        (("--connect", "localhost"), "--connect localhost: expected HOST:PORT"),
+        (("--resolve", "localhost:99999"), "--resolve localhost:99999: port: expected a number from 0 to 65535"),
+        (("--resolve", "localhost:x"), "--resolve localhost:x: port: expected a whole number"),
+    ],
+)
+def test_a_port_that_is_none(capsys: pytest.CaptureFixture[str], words: tuple[str, str], says: str) -> None:
+    assert said(capsys, "--address", f"smp://{'A' * 43}=@localhost", *words) == (1, f"weir smp check: {says}\n")
 
 
 def test_too_few_edges(up: Up, capsys: pytest.CaptureFixture[str]) -> None:

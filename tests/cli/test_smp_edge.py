@@ -116,6 +116,27 @@ async def test_sighup_takes_up_a_new_certificate_and_keeps_the_clients(home: Pat
         process.communicate()
 
 
+async def test_after_sigusr1_it_accepts_nobody_and_keeps_its_clients(home: Path, placement: Path) -> None:
+    read, write = os.pipe()
+    process = start(home, placement, "--ready-fd", str(write), fds=(write,))
+    os.close(write)
+    try:
+        with os.fdopen(read) as pipe:
+            assert json.loads(await asyncio.to_thread(pipe.readline))["ready"] is True
+            client = await SmpClient.connect(address(home))
+            process.send_signal(signal.SIGUSR1)
+            assert json.loads(await asyncio.to_thread(pipe.readline)) == {"suspended": True}
+        with pytest.raises(ConnectError):
+            await SmpClient.connect(address(home), timeout=5)
+        assert await client.ping() > 0
+        process.send_signal(signal.SIGTERM)
+        await client.closed.wait()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def waiting(home: Path, placement: Path, *arguments: str, fds: tuple[int, ...] = ()) -> tuple[Process, int]:
     """An edge whose Redis is not there yet, which it has noticed; and the port it looks for it on."""
     with socket.create_server(("127.0.0.1", 0)) as nobody:

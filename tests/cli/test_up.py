@@ -17,9 +17,13 @@ import pytest
 
 from tests.support.ports import free_port
 from tests.support.up import alive, spawn, weir_up
+from weir.bench.cross import edges_of
 from weir.cli.main import main
 from weir.client.smp import SmpClient
+from weir.crypto.certificates import certificate_key
+from weir.crypto.identity import init_identity, load_identity
 from weir.crypto.keys import KeyPair, generate
+from weir.transport.client import ConnectError
 from weir.wire.smp.commands import NEW, SEND, SUB
 from weir.wire.smp.replies import IDS, MSG, OK, SOK
 
@@ -52,7 +56,7 @@ def test_it_starts_says_where_everything_is_and_stops_on_ctrl_c(tmp_path: Path) 
         pids = [run["pid"], run["redis"]["pid"], *run["edges"]]
         assert len(run["edges"]) == 2 and all(map(alive, pids))
         assert up.home.joinpath("run.json").read_text() == up.ready.read_text()
-        for secret in ("placement.key", "identity/ca.key", "identity/server.key", "run.json"):
+        for secret in ("placement.key", "identity/ca.key", "identity/server.key", "run.json", "weir.toml"):
             assert stat.S_IMODE((up.home / secret).stat().st_mode) == 0o600, secret
         code, output = up.stop(signal.SIGINT)
     assert code == 0
@@ -96,6 +100,87 @@ def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
         up.process.wait()
         for pid in (run["redis"]["pid"], *run["edges"]):
             wait_until(f"{pid} ends", lambda pid=pid: not alive(pid))
+
+
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path) -> None:
+    """A directory of that name may be anybody's, if others may write to the working directory."""
+    (tmp_path / "weir").mkdir()
+    (tmp_path / "weir" / "__init__.py").write_text("raise SystemExit('foreign code was run')\n")
+    with weir_up(tmp_path / "home", cwd=tmp_path) as up:
+        assert all(map(alive, up.run["edges"]))
+
+
+@pytest.mark.all("waits longer than edges once had to stop")
+async def test_stopping_takes_as_long_as_the_configuration_allows(tmp_path: Path) -> None:
+    """Two edges disconnect one client per second each, so the last of 30 clients leaves after more than 10 seconds."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "weir.toml").write_text('[drain]\ngrace = "40s"\nrate = 1\n')
+    with weir_up(home) as up:
+        clients = [await SmpClient.connect(up.address) for _ in range(30)]
+        up.process.send_signal(signal.SIGTERM)
+        loop = asyncio.get_running_loop()
+        started, left = loop.time(), list[float]()
+        for client in clients:
+            client.on_close = lambda: left.append(loop.time() - started)
+        for client in clients:
+            await client.closed.wait()
+        assert up.process.wait(30) == 0
+    assert max(left) > 10, left
+    at_once = max(sum(one <= other < one + 0.4 for other in left) for one in left)
+    assert at_once <= 6, f"{at_once} of {len(left)} clients were cut at once"
+
+
+async def test_no_edge_disconnects_clients_while_another_accepts_them(tmp_path: Path) -> None:
+    """One edge is slow to hear that the router stops. The clients of the other reconnect at once: nobody takes them."""
+    with weir_up(tmp_path / "home") as up:
+        slow, quick = up.run["edges"]
+        clients, edges = list[SmpClient](), list[int]()
+        while len(clients) < 6 or {slow, quick} != set(edges):  # the kernel chooses the edge of a client
+            clients.append(await SmpClient.connect(up.address))
+            edges = edges_of(clients, up.run["smp_port"], (slow, quick))
+        theirs = [client for client, edge in zip(clients, edges, strict=True) if edge == quick]
+        again: list[asyncio.Task[bool]] = []
+
+        async def reconnect() -> bool:
+            try:
+                await SmpClient.connect(up_address, timeout=5)
+            except ConnectError:
+                return False
+            return True
+
+        up_address = up.address
+        for client in clients:
+            client.on_close = lambda: again.append(asyncio.create_task(reconnect()))
+        os.kill(slow, signal.SIGSTOP)
+        try:
+            up.process.send_signal(signal.SIGTERM)
+            first = [asyncio.create_task(client.closed.wait()) for client in theirs]
+            gone, waiting = await asyncio.wait(first, timeout=1.5, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            os.kill(slow, signal.SIGCONT)
+        assert not gone, "a client was disconnected while the other edge still accepted clients"
+        await asyncio.gather(*waiting, *(client.closed.wait() for client in clients))
+        assert up.process.wait(30) == 0
+        assert not any(await asyncio.gather(*again))
+    assert len(again) == len(clients)
+
+
+def test_an_ed448_identity_keeps_its_address_and_names_who_cannot_connect(tmp_path: Path) -> None:
+    before = init_identity(tmp_path / "home" / "identity", "127.0.0.1", "ed448")
+    with weir_up(tmp_path / "home") as up:
+        assert up.address.startswith(f"smp://{base64.urlsafe_b64encode(before.fingerprint).decode()}@")
+        _, output = up.stop()
+    assert "clients that use Go's crypto/tls or rustls cannot connect" in output
+    assert load_identity(tmp_path / "home" / "identity") == before
+
+
+def test_a_new_identity_is_one_that_every_client_can_use(tmp_path: Path) -> None:
+    with weir_up(tmp_path / "home") as up:
+        _, output = up.stop()
+    identity = load_identity(tmp_path / "home" / "identity")
+    assert (identity.key.type, certificate_key(identity.chain[1])[0]) == ("ed25519", "ed25519")
+    assert "Ed448" not in output
 
 
 def test_settings_of_the_home_are_in_force(tmp_path: Path) -> None:

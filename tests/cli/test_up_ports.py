@@ -6,6 +6,7 @@ import pytest
 
 from weir.cli.errors import Fail
 from weir.cli.up_ports import listen_address, reserve
+from weir.transport.server import bind
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,18 @@ def test_a_port_in_use_is_refused_even_when_its_user_would_share(shares: bool) -
         port = other.getsockname()[1]
         with pytest.raises(Fail, match=rf"port {port} is in use: choose another with --smp-port"):
             reserve("127.0.0.1", port, "smp")
+
+
+def test_a_port_whose_last_user_has_just_left_is_free() -> None:
+    """A server that closes its connections first leaves the port in TIME_WAIT for a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), 5) as client:
+            accepted, _ = other.accept()
+            accepted.close()
+            assert client.recv(1) == b""
+    with reserve("127.0.0.1", port, "smp") as held, bind("127.0.0.1", port, reuse_port=True):
+        assert held.getsockname()[1] == port
 
 
 def test_an_address_that_is_not_ours() -> None:

@@ -1,1 +1,4 @@
-"""Fuzzing of every decoder: a harness each, seeds made from the golden bytes, and what crashed once."""
+"""Fuzzing of every decoder and of real edges.
+
+Each decoder has a harness, seeds made from the golden bytes, and the inputs that crashed it once.
+"""

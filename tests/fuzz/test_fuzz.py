@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.harnesses import HARNESSES
+from tests.fuzz.mutation import mutate
 from tests.fuzz.run import REGRESSIONS, main
 from tests.fuzz.seeds import CORPUS, LARGEST, seeds
 from tests.vectors.fixtures import Vectors
@@ -31,29 +32,13 @@ def test_regressions(name: str) -> None:
         HARNESSES[name](path.read_bytes())
 
 
-def _mutate(data: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        at = rng.randint(0, len(changed))
-        kind = rng.randrange(4)
-        if kind == 0:
-            del changed[at : at + rng.randint(1, 20)]
-        elif kind == 1:
-            changed[at:at] = rng.randbytes(rng.randint(1, 6))
-        elif kind == 2:
-            changed[at:at] = changed[rng.randint(0, len(changed)) :][:40]
-        elif at < len(changed):
-            changed[at] = rng.choice((0, 1, 0x20, 0x30, 0x31, 0x7F, 0xFF, rng.randrange(256)))
-    return bytes(changed)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", HARNESSES)
 def test_mutated_seeds(name: str) -> None:
     rng = random.Random(name)
     corpus = [path.read_bytes() for path in _files(CORPUS / name)]
     for _ in range(_MUTATIONS if name != "certificate_chain" else _MUTATIONS // 5):
-        data = _mutate(rng.choice(corpus), rng)
+        data = mutate(rng.choice(corpus), rng)
         try:
             HARNESSES[name](data)
         except BaseException as error:

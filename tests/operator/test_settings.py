@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from weir_operator.settings import parse
 
 
@@ -33,6 +35,16 @@ def test_environment_as_the_chart_sets_it() -> None:
     assert (settings.defaults.image, settings.defaults.pull_policy) == ("weir:1", "Always")
     assert settings.defaults.pull_secrets == ("x", "y")
     assert (settings.http_port, settings.log_level) == (9000, "debug")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("HTTP_PORT", "99999"), ("WORKERS", "0"), ("OBSERVE_SECONDS", "-1"), ("LEASE_SECONDS", "0")]
+)
+def test_a_number_out_of_range_is_one_line(name: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([], {f"WEIR_OPERATOR_{name}": value})
+    said = capsys.readouterr().err
+    assert f"'{value}': expected a number from " in said and said.count("\n") == 1
 
 
 def test_options_win_and_two_processes_are_two_replicas() -> None:

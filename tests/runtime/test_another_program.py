@@ -281,6 +281,21 @@ async def test_a_handshake_under_way_ends_without_a_session(start: Any) -> None:
     assert edge._listener.stats.refused == 1
 
 
+async def test_suspending_ends_a_handshake_under_way(start: Any) -> None:
+    """`weir up` suspends every edge before it stops any: a session of this client would be cut off a moment later."""
+    edge = await start()
+    peer = await raw_peer(edge.ports[0], alpn="ntf/1", block_size=512)
+    await peer.hear()
+    suspending = asyncio.ensure_future(edge.suspend())
+    await until(lambda: not edge.ready)
+    peer.say(encode_client_hello(NtfClientHello(3, edge.identity.fingerprint)))
+    assert await asyncio.wait_for(peer.hear(), 10) is Heard.CLOSED
+    await asyncio.wait_for(suspending, 10)
+    assert edge._listener is not None and edge._listener.stats.sessions == 0
+    await edge.resume()
+    assert (await talker(edge)).connection.session is not None
+
+
 async def test_a_handshake_that_makes_no_progress_ends_cleanly(start: Any) -> None:
     edge = await start()
     silent, writer = await asyncio.open_connection("127.0.0.1", edge.ports[0])

@@ -45,8 +45,10 @@ class Up:
         return self.process.returncode, output
 
 
-def spawn(home: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "weir.cli.main", "up", "--home", str(home), *arguments]
+def spawn(
+    home: Path, *arguments: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[str]:
+    command = [str(Path(sys.executable).with_name("weir")), "up", "--home", str(home), *arguments]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -54,6 +56,7 @@ def spawn(home: Path, *arguments: str, environ: Mapping[str, str] | None = None)
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, **(environ or {})},
+        cwd=cwd,
     )
 
 
@@ -63,13 +66,14 @@ def weir_up(
     *arguments: str,
     smp_port: int | None = 0,
     environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     start_limit: float = START_LIMIT,
 ) -> Iterator[Up]:
     """Waits until clients can connect; stops it at the end, whatever happened."""
     ready = home.parent / f"{home.name}-ready.json"
     smp = () if smp_port is None else ("--smp-port", str(smp_port))
     ports = (*smp, "--http-port", "0", "--ready-file", str(ready))
-    process = spawn(home, *ports, *arguments, environ=environ)
+    process = spawn(home, *ports, *arguments, environ=environ, cwd=cwd)
     up = Up(process, home, ready)
     try:
         limit = time.monotonic() + start_limit

@@ -11,6 +11,8 @@ import pytest
 from tests.transport.peer import Router, raw_peer
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
+from weir.crypto.identity import init_identity, renew_online
+from weir.crypto.keys import KeyType
 from weir.crypto.pem import certificates_to_pem, key_to_pem
 from weir.transport.tls import peer_chain, session_id
 
@@ -108,6 +110,25 @@ async def test_chain_and_request_for_a_client_certificate(router: Router) -> Non
 async def test_ed448_certificate(start: Start, identity_ed448: Path) -> None:
     output = await s_client(await start(identity_ed448), "-tls1_3")
     assert says(output, "Peer signature type") == "ed448"
+
+
+@pytest.mark.parametrize(
+    ("ca", "online", "connects"),
+    [(None, None, True), ("ed448", "ed25519", True), ("ed448", "ed448", False), ("ed25519", "ed448", False)],
+)
+async def test_clients_that_do_not_know_ed448(
+    start: Start, tmp_path: Path, ca: KeyType | None, online: KeyType | None, connects: bool
+) -> None:
+    """rustls offers these algorithms. None: the key type that Weir chooses."""
+    if ca is None or online is None:
+        init_identity(tmp_path / "identity", "localhost")
+    else:
+        init_identity(tmp_path / "identity", "localhost", ca)
+        renew_online(tmp_path / "identity", "localhost", online)
+    router = await start(tmp_path / "identity")
+    output = await s_client(router, "-tls1_3", "-sigalgs", "ed25519:ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256")
+    assert (says(output, "Peer signature type") == "ed25519") is connects, output
+    assert ("alert handshake failure" in output) is not connects
 
 
 @pytest.mark.parametrize("version", ["-tls1_3", "-tls1_2"])

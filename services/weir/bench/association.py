@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from statistics import median
 
-from weir.bench.clients import create_queues, open_client
+from weir.bench.clients import open_client
 from weir.bench.subscribe import BlockSender, subscriptions
 from weir.bench.system import spent, usage
 from weir.bench.target import BenchError, Target
@@ -69,10 +69,10 @@ class _Side:
 
 
 def run_association(target: Target, queues: int = 6000, rounds: int = 3) -> AssociationResult:
-    """Measure with `queues` new queues on each side, `rounds` times, each time with a new service."""
+    """Measure with `queues` new queues on each side, `rounds` times."""
     plain, service = _Side(), _Side()
+    credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
     for _ in range(rounds):
-        credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
         shares = [_Share(target, max(1, queues // _TURNS), one) for one in (None, credentials)]
         with pool(_take_turns, shares) as workers:
             workers.gather()
@@ -105,10 +105,12 @@ def run_association(target: Target, queues: int = 6000, rounds: int = 3) -> Asso
 
 async def _take_turns(worker: Worker, share: _Share) -> tuple[float, float]:
     target, count = share.target, share.queues
-    client = await open_client(target)
-    queues = await create_queues(target, client, count * (_TURNS + 1), "x25519")
-    await client.close()
-    connection = (await open_client(target, share.service)).connection
+    created = worker.creates(target)
+    async with await open_client(target) as client:
+        queues = await created.queues(client, count * (_TURNS + 1), "x25519")
+    client = await open_client(target, share.service)
+    created.add_service(client)
+    connection = client.connection
     turns = [subscriptions(connection, queues[at : at + count]) for at in range(0, len(queues), count)]
     took = (0.0, 0.0)
     for number, contents in enumerate(turns):

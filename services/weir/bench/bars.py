@@ -12,13 +12,13 @@ from weir.bench.connections import ConnectionsOptions, run_connections
 from weir.bench.cross import CrossOptions, run_cross
 from weir.bench.cycle import CycleOptions, CycleResult, floor_fractions, run_cycle
 from weir.bench.fairness import fairness_keys, run_fairness
-from weir.bench.fill import store_fill
 from weir.bench.floor import FloorOptions, run_floor
 from weir.bench.memory import MemoryOptions, run_memory
 from weir.bench.own_router import own_router
 from weir.bench.report import keys
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
+from weir.bench.store import store_fill
 from weir.bench.subscribe import SubscribeOptions, run_subscribe
 from weir.bench.target import BenchError, Target
 from weir.bench.timing import run_timing

@@ -1,4 +1,4 @@
-"""The generator's clients, and helpers that create queues and send messages.
+"""The generator's clients, and helpers that send messages.
 
 `CommandSender` does the least that a client must do for a command, so that the generator takes little of the machine.
 """
@@ -12,18 +12,17 @@ from typing import TypeVar
 from weir.bench.target import BenchError, Target
 from weir.client.smp import Answer, Request, SmpClient
 from weir.crypto.authenticator import authenticate, sign
-from weir.crypto.keys import KeyPair, KeyType, dh, generate
+from weir.crypto.keys import KeyPair, KeyType, dh
 from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials, SmpClientConnection
-from weir.wire.smp.commands import KEY, NEW, SEND
-from weir.wire.smp.replies import IDS, OK
+from weir.wire.smp.commands import SEND
+from weir.wire.smp.replies import OK
 from weir.wire.smp.transmission import encode_client, for_auth
 from weir.wire.versions import AUTH_CMDS
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CREATE_BATCH = 500
 _SEND_BATCH = 32
 
 
@@ -47,47 +46,6 @@ async def open_client(target: Target, service: ServiceCredentials | None = None)
         )
     except ConnectError as error:
         raise BenchError(f"cannot connect: {error}") from None
-
-
-async def create_queue(
-    target: Target, client: SmpClient, key_type: KeyType, *, subscribe: bool = True, secure: bool = True
-) -> Queue:
-    """Create a queue. By default, the client subscribes to it and a sender's key secures it."""
-    kind = key_type_for(client.session.version, key_type)
-    rcv_key, snd_key = generate(kind), generate(kind) if secure else None
-    new = NEW(rcv_key.spki, generate("x25519").public, target.basic_auth, subscribe)
-    ids = await client.send(new, b"", rcv_key)
-    if not isinstance(ids, IDS):
-        raise BenchError(f"NEW failed: {describe(ids)}")
-    if snd_key is not None:
-        answer = await client.send(KEY(snd_key.spki), ids.rcv_id, rcv_key)
-        if not isinstance(answer, OK):
-            raise BenchError(f"KEY failed: {describe(answer)}")
-    return Queue(ids.rcv_id, ids.snd_id, rcv_key, snd_key)
-
-
-async def create_queues(
-    target: Target,
-    client: SmpClient,
-    count: int,
-    key_type: KeyType,
-    *,
-    subscribe: bool = False,
-    timeout: float = 120,
-) -> list[Queue]:
-    """Create many queues in batches, without a sender's key."""
-    kind = key_type_for(client.session.version, key_type)
-    queues: list[Queue] = []
-    while len(queues) < count:
-        keys = [generate(kind) for _ in range(min(_CREATE_BATCH, count - len(queues)))]
-        dh_key = generate("x25519").public
-        requests = [Request(NEW(key.spki, dh_key, target.basic_auth, subscribe), b"", key) for key in keys]
-        answers = await client.send_many(requests, timeout=timeout)
-        for key, answer in zip(keys, answers, strict=True):
-            if not isinstance(answer, IDS):
-                raise BenchError(f"NEW failed: {describe(answer)}")
-            queues.append(Queue(answer.rcv_id, answer.snd_id, key, None))
-    return queues
 
 
 async def send_to_each(target: Target, queues: list[Queue], size: int, *, timeout: float = 60) -> None:

@@ -4,7 +4,7 @@ import resource
 import time
 from dataclasses import dataclass
 
-from weir.bench.clients import bounded, create_queue, open_client
+from weir.bench.clients import bounded, open_client
 from weir.bench.system import rss_bytes, spent, usage
 from weir.bench.target import Target
 from weir.bench.workers import Worker, default_processes, pool, split
@@ -71,6 +71,7 @@ def run_connections(options: ConnectionsOptions) -> ConnectionsResult:
 
 async def _hold(worker: Worker, share: _Share) -> None:
     options, target = share.options, share.options.target
+    created = worker.creates(target)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -78,7 +79,7 @@ async def _hold(worker: Worker, share: _Share) -> None:
         return await open_client(target)
 
     async def subscribe(client: SmpClient) -> None:
-        await create_queue(target, client, options.keys, secure=False)
+        await created.queue(client, options.keys, secure=False)
 
     # The first clients make the router allocate memory that all later clients share: do not measure them.
     warm = await bounded(share.at_once, range(_WARM), connect)

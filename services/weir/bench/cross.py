@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.bench.clients import bounded, create_queue, open_client
+from weir.bench.clients import bounded, open_client
 from weir.bench.pairs import Counts, Pair
 from weir.bench.system import Spent
 from weir.bench.target import BenchError, Target
@@ -94,7 +94,7 @@ def edges_of(clients: list[SmpClient], port: int, pids: tuple[int, ...]) -> list
 async def _generate(worker: Worker, share: tuple[CrossOptions, bool]) -> tuple[int, int, str]:
     options, same = share
     target = options.target
-    counts = Counts()
+    counts, created = Counts(), worker.creates(target)
 
     async def connect(_: int) -> SmpClient:
         return await open_client(target)
@@ -110,7 +110,7 @@ async def _generate(worker: Worker, share: tuple[CrossOptions, bool]) -> tuple[i
         raise BenchError("all connections are on one edge")
     pairs = []
     for sender, recipient in _pick(list(by_edge.values()), options.clients, same):
-        queue = await create_queue(target, recipient, options.keys)
+        queue = await created.queue(recipient, options.keys)
         pairs.append(Pair(sender, recipient, queue, options.size, counts))
     counts.begin, counts.end = await worker.report()
     for pair in pairs:

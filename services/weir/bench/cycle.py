@@ -4,7 +4,7 @@ import time
 from array import array
 from dataclasses import dataclass, replace
 
-from weir.bench.clients import bounded, create_queue, open_client
+from weir.bench.clients import bounded, open_client
 from weir.bench.pairs import Counts, Pair
 from weir.bench.system import Spent
 from weir.bench.target import Target
@@ -124,11 +124,11 @@ def percentile(ordered: list[float], fraction: float) -> float:
 
 async def _generate(worker: Worker, share: _Share) -> _Counted:
     options, target = share.options, share.options.target
-    counts = Counts()
+    counts, created = Counts(), worker.creates(target)
 
     async def make(_: int) -> Pair:
         recipient, sender = await open_client(target), await open_client(target)
-        queue = await create_queue(target, recipient, options.keys)
+        queue = await created.queue(recipient, options.keys)
         return Pair(sender, recipient, queue, options.size, counts)
 
     pairs = await bounded(_SETUP_LIMIT, range(share.clients), make)

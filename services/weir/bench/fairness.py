@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 
 import uvloop
 
-from weir.bench.clients import create_queue, describe, open_client
+from weir.bench.clients import describe, open_client
+from weir.bench.created import Created
 from weir.bench.cycle import percentile
 from weir.bench.hostile import KINDS, hostile_client
 from weir.bench.own_router import own_router
@@ -74,8 +75,8 @@ def _beside(kind: str, router: Target, other: Target, rounds: int, cycles: int) 
 async def time_cycles(target: Target, count: int) -> list[float]:
     """Return the seconds of each cycle of one client, one cycle at a time."""
     times = []
-    async with await open_client(target) as client:
-        queue = await create_queue(target, client, "x25519")
+    async with Created(target) as created, await open_client(target) as client:
+        queue = await created.queue(client, "x25519")
         for _ in range(count):
             began = time.perf_counter()
             answer = await client.send(SEND(False, bytes(_SIZE)), queue.snd_id, queue.snd_key)

@@ -9,7 +9,8 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 
-from weir.bench.clients import Queue, create_queues, open_client, send_to_each
+from weir.bench.clients import Queue, open_client, send_to_each
+from weir.bench.created import Created
 from weir.bench.target import BenchError, Target
 from weir.bench.workers import Worker, pool
 from weir.client.smp import ClientError, Request, SmpClient
@@ -24,7 +25,8 @@ _BODY = bytes(16000)
 
 
 async def _create(target: Target, client: SmpClient, count: int, *, subscribe: bool = True) -> list[Queue]:
-    return await create_queues(target, client, count, "x25519", subscribe=subscribe)
+    """Create queues that stay: hostile clients work at routers that the bench removes."""
+    return await Created(target).queues(client, count, "x25519", subscribe=subscribe)
 
 
 async def never_reads(target: Target, ready: Ready) -> None:

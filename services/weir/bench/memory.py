@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import redis
 import uvloop
 
-from weir.bench.clients import create_queues, open_client, send_to_each
+from weir.bench.clients import open_client, send_to_each
+from weir.bench.created import Created
 from weir.bench.target import BenchError, Target
 from weir.crypto.keys import KeyType
 
@@ -49,11 +50,11 @@ async def _run(options: MemoryOptions) -> MemoryResult:
     target = options.target
     if target.redis_url is None:
         raise BenchError("memory needs --home of a running `weir up`")
-    async with await open_client(target) as client:
+    async with Created(target) as created, await open_client(target) as client:
         # The first queues make Redis allocate memory that all later queues share: do not measure them.
-        await create_queues(target, client, 100, options.keys)
+        await created.queues(client, 100, options.keys)
         start = _redis_memory(target.redis_url)
-        queues = await create_queues(target, client, options.queues, options.keys)
+        queues = await created.queues(client, options.queues, options.keys)
         idle = _redis_memory(target.redis_url)
         await send_to_each(target, queues[: options.messages], options.size)
         full = _redis_memory(target.redis_url)

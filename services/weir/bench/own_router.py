@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from weir.bench.target import BenchError, Target, find_target
@@ -19,7 +20,8 @@ def own_router(edges: int, settings: Mapping[str, str] | None = None) -> Iterato
     """Run a router during the `with` block. `settings` are environment variables (docs/configuration.md)."""
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as directory:
         home, ready = Path(directory) / "home", Path(directory) / "ready.json"
-        command = [sys.executable, "-m", "weir.cli.main", "up", "--home", str(home), "--ready-file", str(ready)]
+        # -P: import nothing from the working directory.
+        command = [sys.executable, "-P", "-m", "weir.cli.main", "up", "--home", str(home), "--ready-file", str(ready)]
         command += ["--smp-port", "0", "--http-port", "0", "--edges", str(edges)]
         process = subprocess.Popen(
             command,
@@ -35,7 +37,7 @@ def own_router(edges: int, settings: Mapping[str, str] | None = None) -> Iterato
                     process.terminate()
                     raise BenchError(f"the router did not start: {process.communicate()[1].strip()}")
                 time.sleep(0.05)
-            yield find_target(None, home)
+            yield replace(find_target(None, home), own=True)
         finally:
             process.terminate()
             process.wait()

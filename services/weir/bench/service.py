@@ -7,10 +7,11 @@ receives the messages, but acknowledges none, so that the next round finds the s
 import asyncio
 import statistics
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from weir.bench.clients import create_queues, open_client, send_to_each
+from weir.bench.clients import open_client, send_to_each
+from weir.bench.created import Created
+from weir.bench.store import Fill
 from weir.bench.system import RedisUsage, redis_usage, rss_bytes
 from weir.bench.target import BenchError, Target
 from weir.client.smp import SmpClient
@@ -22,8 +23,6 @@ from weir.wire.smp.transmission import ServerTransmission
 from weir.wire.versions import RCV_SERVICE
 
 _SAMPLE = 0.02
-
-Fill = Callable[[bytes, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class _Round:
 
 
 def run_service(options: ServiceOptions, fill: Fill | None = None) -> ServiceResult:
-    """Run the bench. `fill(service_id, count)` writes queues into the store. Without it, NEW creates all queues."""
+    """Run the bench. `fill` writes the queues without messages into the store. Without it, NEW creates all queues."""
     import uvloop
 
     result: ServiceResult = uvloop.run(_run(options, fill))
@@ -67,9 +66,14 @@ def run_service(options: ServiceOptions, fill: Fill | None = None) -> ServiceRes
 
 
 async def _run(options: ServiceOptions, fill: Fill | None) -> ServiceResult:
+    async with Created(options.target) as created:
+        return await _measure(options, fill, created)
+
+
+async def _measure(options: ServiceOptions, fill: Fill | None, created: Created) -> ServiceResult:
     target = options.target
     credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed())
-    await _create_service(options, credentials, fill)
+    await _create_service(options, credentials, fill, created)
     rounds = []
     before = after = None
     for _ in range(options.rounds):
@@ -95,7 +99,9 @@ def _redis(target: Target) -> RedisUsage | None:
     return redis_usage(target.redis_url) if target.redis_url else None
 
 
-async def _create_service(options: ServiceOptions, credentials: ServiceCredentials, fill: Fill | None) -> None:
+async def _create_service(
+    options: ServiceOptions, credentials: ServiceCredentials, fill: Fill | None, created: Created
+) -> None:
     """Create the service's queues and send the messages.
 
     NEW creates the queues that get a message. `fill`, if given, writes the others.
@@ -104,14 +110,15 @@ async def _create_service(options: ServiceOptions, credentials: ServiceCredentia
     client = await open_client(target, credentials)
     if client.session.version < RCV_SERVICE or client.service_id is None:
         raise BenchError(f"the router does not support receive services (version {client.session.version})")
+    created.add_service(client)
     count = options.queues
     if fill is not None:
         count = options.waiting
         service_id = client.service_id
         await client.close()
-        await fill(service_id, options.queues - options.waiting)
+        await fill(service_id, options.queues - options.waiting, created.filled)
         client = await open_client(target, credentials)
-    queues = await create_queues(target, client, count, "x25519", subscribe=True, timeout=options.timeout)
+    queues = await created.queues(client, count, "x25519", subscribe=True, timeout=options.timeout)
     await client.close()
     await send_to_each(target, queues[: options.waiting], options.size, timeout=options.timeout)
 

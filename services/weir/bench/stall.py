@@ -5,7 +5,7 @@ import time
 from array import array
 from dataclasses import dataclass
 
-from weir.bench.clients import create_queues, open_client
+from weir.bench.clients import open_client
 from weir.bench.cycle import percentile
 from weir.bench.subscribe import BlockSender, subscriptions
 from weir.bench.target import Target
@@ -64,7 +64,7 @@ async def _work(worker: Worker, share: tuple[StallOptions, bool]) -> "array[floa
 async def _subscribe(worker: Worker, options: StallOptions) -> "array[float]":
     target = options.target
     async with await open_client(target) as client:
-        queues = await create_queues(target, client, options.queues, options.keys)
+        queues = await worker.creates(target).queues(client, options.queues, options.keys)
     connection = (await open_client(target)).connection
     contents = subscriptions(connection, queues)
     sender = BlockSender(connection, contents, len(queues))

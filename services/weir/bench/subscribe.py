@@ -5,7 +5,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from weir.bench.clients import Queue, create_queues, open_client, session_key
+from weir.bench.clients import Queue, open_client, session_key
 from weir.bench.publickey import x25519_us
 from weir.bench.system import spent, usage
 from weir.bench.target import Target
@@ -155,10 +155,11 @@ class BlockSender:
 
 async def _subscribe(worker: Worker, share: _Share) -> tuple[float, int, float]:
     options, target = share.options, share.options.target
+    created = worker.creates(target)
     senders = []
     for count in split(share.queues, share.connections):
         async with await open_client(target) as client:
-            queues = await create_queues(target, client, count, options.keys)
+            queues = await created.queues(client, count, options.keys)
         connection = (await open_client(target)).connection
         senders.append(BlockSender(connection, subscriptions(connection, queues), count))
     await worker.report()

@@ -16,13 +16,17 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """`versions` is the range that the generator offers. `pids` are the local processes of the router, if known."""
+    """`versions` is the range that the generator offers. `pids` are the local processes of the router, if known.
+
+    `own`: the bench has started this router and removes it with everything that it holds.
+    """
 
     address: SmpAddress
     versions: VersionRange = SMP_RANGE
     pids: tuple[int, ...] = ()
     redis_url: str | None = None
     placement_key: Path | None = None
+    own: bool = False
 
     @property
     def basic_auth(self) -> bytes | None:

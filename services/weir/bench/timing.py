@@ -19,7 +19,8 @@ from time import perf_counter
 
 import uvloop
 
-from weir.bench.clients import Queue, create_queue, describe, open_client
+from weir.bench.clients import Queue, describe, open_client
+from weir.bench.created import Created
 from weir.bench.cross import edges_of
 from weir.bench.own_router import own_router
 from weir.bench.target import BenchError, Target
@@ -66,7 +67,7 @@ async def _measure(target: Target, repeats: int, pairs: Iterable[tuple[KeyType, 
     neighbour, distant = await _client_on(target, owner, same=True), await _client_on(target, owner, same=False)
     service = await open_client(target, ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed()))
     for queue_type, used_type in pairs:
-        queue = await create_queue(target, owner, queue_type)
+        queue = await Created(target).queue(owner, queue_type)
         answer = await owner.send(SEND(False, b"hello"), queue.snd_id, queue.snd_key)
         if not isinstance(answer, OK):
             raise BenchError(f"SEND failed: {describe(answer)}")

@@ -4,12 +4,18 @@ generator                              coordinator
 prepare its share, report() ─────────► gather()
 wait              ◄─────────────────── start_all() or run_one()
 work, report() or return ────────────► gather()
+delete what it created ◄────────────── the end of `with pool(…)`
+
+A generator deletes its queues after the measurement, so that nobody measures that. It also does so when the bench fails
+or is interrupted: the coordinator then sends SIGTERM, which cancels the generator's work. Generators ignore SIGINT,
+because Ctrl-C reaches them and the coordinator alike.
 """
 
 import asyncio
 import contextlib
 import multiprocessing
 import os
+import signal
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,6 +25,7 @@ from typing import Any
 
 import uvloop
 
+from weir.bench.created import Created
 from weir.bench.system import Spent, spent, usage
 from weir.bench.target import BenchError, Target
 
@@ -30,6 +37,32 @@ class Worker:
 
     def __init__(self, pipe: "Connection[Any, Any]") -> None:
         self._pipe = pipe
+        self._after = contextlib.AsyncExitStack()
+
+    def creates(self, target: Target) -> Created:
+        """Return what creates queues and deletes them after the measurement."""
+        created = Created(target)
+        self._after.push_async_exit(created)
+        return created
+
+    async def run(self, body: Body, share: Any) -> None:
+        """Run the body, send its result, and clean up when the coordinator has ended the measurement."""
+        work = asyncio.current_task()
+        assert work is not None
+        measuring = True
+
+        def end() -> None:
+            if measuring:  # nothing interrupts the deletion
+                work.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+        async with self._after:
+            try:
+                self._pipe.send(("done", await body(self, share)))
+                with contextlib.suppress(EOFError):
+                    await asyncio.to_thread(self._pipe.recv)
+            finally:
+                measuring = False
 
     async def report(self, value: Any = None) -> Any:
         """Send a value to the coordinator, then wait for the coordinator's message and return it."""
@@ -82,25 +115,30 @@ def pool(body: Body, shares: list[Any]) -> Iterator[Pool]:
             processes.append(process)
             pipes.append(ours)
         yield Pool(pipes)
+    except BaseException:
+        for process in processes:
+            process.terminate()
+        raise
     finally:
         for pipe in pipes:
             pipe.close()
-        for process in processes:
-            process.join(5)
-            if process.is_alive():
-                process.terminate()
+        try:
+            for process in processes:
                 process.join()
+        finally:  # interrupted again
+            for process in processes:
+                process.kill()
 
 
 def _main(pipe: "Connection[Any, Any]", body: Body, share: Any) -> None:
-    with contextlib.suppress(OSError, EOFError, KeyboardInterrupt):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
         try:
-            result = ("done", uvloop.run(body(Worker(pipe), share)))
+            uvloop.run(Worker(pipe).run(body, share))
         except BenchError as error:
-            result = ("failed", str(error))
+            pipe.send(("failed", str(error)))
         except Exception:
-            result = ("failed", "a generator process failed:\n" + traceback.format_exc())
-        pipe.send(result)
+            pipe.send(("failed", "a generator process failed:\n" + traceback.format_exc()))
 
 
 def split(count: int, parts: int) -> list[int]:

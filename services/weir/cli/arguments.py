@@ -1,14 +1,17 @@
 """Argument parsers and the options that several commands share.
 
-Every command's help has a description, all options with their defaults, and examples.
+Every command's help has a description, all options with their defaults, and examples. An option that cannot be used is
+refused in one line; an option with a range names the range.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from weir.cli.errors import Fail, os_error
+from weir.config.options import Parser, whole
 from weir.config.schema import ConfigError
 from weir.router.config import RouterConfig, load
 from weir.wire.address import SmpAddress
@@ -20,7 +23,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def parser(program: str, description: str, examples: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    return Parser(
         prog=program,
         description=description,
         epilog=f"examples:\n{_indent(examples)}",
@@ -34,8 +37,19 @@ def _indent(text: str) -> str:
 
 
 def add_certificate_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--algorithm", choices=("ed448", "ed25519"), default="ed448", help="algorithm of new keys (ed448)")
-    p.add_argument("--days", type=positive, default=36500, help="validity of the online certificate in days (36500)")
+    p.add_argument(
+        "--algorithm",
+        choices=("ed25519", "ed448"),
+        default="ed25519",
+        help="algorithm of new keys (ed25519). Fewer clients can connect to a router with ed448",
+    )
+    p.add_argument(
+        "--days",
+        type=whole(1, 1_000_000),
+        default=36500,
+        metavar="N",
+        help="validity of the online certificate in days (36500)",
+    )
 
 
 def load_config(path: Path | None) -> RouterConfig:
@@ -60,17 +74,13 @@ def smp_address(text: str) -> SmpAddress:
     return address
 
 
-def port(text: str) -> int:
-    value = int(text) if text.isdecimal() else -1
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
-    return value
-
-
-def positive(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+def descriptor(text: str) -> int:
+    """A file descriptor that this process has inherited."""
+    value = whole(0, 2**31 - 1)(text)
+    try:
+        os.fstat(value)
+    except OSError:
+        raise argparse.ArgumentTypeError(f"{text!r}: no open file descriptor") from None
     return value
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from weir.bench import report
 from weir.bench.target import BenchError, Target, find_target
-from weir.cli.arguments import parser, positive
-from weir.cli.errors import Fail
-from weir.wire.versions import SMP_RANGE
+from weir.cli.arguments import parser
+from weir.cli.errors import Fail, os_error
+from weir.config.options import seconds, whole
+from weir.wire.versions import SMP_RANGE, max_message_length
 
 _BENCHES = {
     "floor": "CPU time of the cryptography in one cycle on this machine: the yardstick for cycle",
@@ -42,6 +43,8 @@ Which router is measured:
                                routers that the bench starts and removes itself
   memory, cross                a running `weir up`, named by --home
   all others                   a running `weir up` (--home), or any SMP router (--address)
+A bench deletes the queues that it creates. With --home, it also removes its service; with --address, the service stays
+without queues until the router forgets it.
 With --home, the results include CPU and memory of the edges and of Redis. With --address, --pid adds CPU and memory of
 the router's processes if they run on this machine.
 
@@ -68,12 +71,16 @@ weir bench all --json all.json
     which.add_argument("--home", type=Path, metavar="DIR", help="home of a running `weir up`")
     which.add_argument("--address", metavar="A", help="any router: smp://FINGERPRINT[:PASSWORD]@host[:port]")
     which.add_argument(
-        "--pid", type=positive, action="append", default=[], metavar="P", help="a process of that router (repeatable)"
+        "--pid",
+        type=whole(1, 2**22),
+        action="append",
+        default=[],
+        metavar="P",
+        help="a process of that router (repeatable)",
     )
     which.add_argument(
         "--smp-version",
-        type=int,
-        choices=range(SMP_RANGE.min, SMP_RANGE.max + 1),
+        type=whole(*SMP_RANGE),
         metavar="V",
         help=f"use this protocol version, {SMP_RANGE.min} to {SMP_RANGE.max} (the highest that both support)",
     )
@@ -82,30 +89,47 @@ weir bench all --json all.json
         "--keys", choices=["x25519", "ed25519", "ed448"], default="x25519", help="type of the queues' keys (x25519)"
     )
     load.add_argument(
-        "--clients", type=positive, default=32, metavar="N", help="cycle, cross: pairs of sender and recipient (32)"
+        "--clients",
+        type=whole(1, 100_000),
+        default=32,
+        metavar="N",
+        help="cycle, cross: pairs of sender and recipient (32)",
     )
-    load.add_argument("--seconds", type=float, default=10.0, metavar="S", help="length of the measurement (10)")
-    load.add_argument("--size", type=positive, default=16000, metavar="B", help="size of a message in bytes (16000)")
+    load.add_argument("--seconds", type=seconds(), default=10.0, metavar="S", help="length of the measurement (10)")
+    load.add_argument(
+        "--size",
+        type=whole(1, max_message_length(SMP_RANGE.max)),
+        default=16000,
+        metavar="B",
+        help="size of a message in bytes (16000)",
+    )
     load.add_argument(
         "--processes",
-        type=int,
+        type=whole(0, 1000),
         default=0,
         metavar="N",
         help="cycle, connections, sub: generator processes (one per core)",
     )
     load.add_argument(
-        "--connections", type=positive, metavar="N", help="connections: idle clients (2000); sub: connections (2)"
+        "--connections",
+        type=whole(1, 1_000_000),
+        metavar="N",
+        help="connections: idle clients (2000); sub: connections (2)",
     )
     load.add_argument(
         "--queues",
-        type=positive,
+        type=whole(1, 100_000_000),
         metavar="N",
         help="sub: queues (10000); memory, stall: 20000; association: 6000; service: 1000",
     )
-    load.add_argument("--waiting", type=int, metavar="M", help="service: queues that have a message (1000)")
-    load.add_argument("--rounds", type=positive, default=5, metavar="N", help="service, fairness: number of rounds (5)")
     load.add_argument(
-        "--slow", type=float, default=0.0, metavar="S", help="service: a last round, not read for S seconds (none)"
+        "--waiting", type=whole(0, 100_000_000), metavar="M", help="service: queues that have a message (1000)"
+    )
+    load.add_argument(
+        "--rounds", type=whole(1, 10_000), default=5, metavar="N", help="service, fairness: number of rounds (5)"
+    )
+    load.add_argument(
+        "--slow", type=seconds(0), default=0.0, metavar="S", help="service: a last round, not read for S seconds (none)"
     )
     options = p.parse_args(argv)
     try:
@@ -115,7 +139,10 @@ weir bench all --json all.json
     except OSError as error:
         raise Fail(str(error)) from None
     if options.json is not None:
-        report.write_json(options.json, options.bench, values)
+        try:
+            report.write_json(options.json, options.bench, values)
+        except OSError as error:
+            raise os_error(options.json, error) from None
     return 0
 
 
@@ -227,7 +254,7 @@ def _service(options: argparse.Namespace) -> dict[str, Any]:
     waiting = min(queues, 1000 if options.waiting is None else options.waiting)
     target, fill = _target(options), None
     if target.redis_url is not None:
-        from weir.bench.fill import store_fill
+        from weir.bench.store import store_fill
 
         fill = store_fill(target)
     result = run_service(ServiceOptions(target, queues, waiting, options.rounds, slow_seconds=options.slow), fill)

@@ -6,9 +6,10 @@ import asyncio
 import statistics
 from collections.abc import Sequence
 
-from weir.cli.arguments import parser, positive, smp_address
+from weir.cli.arguments import parser, smp_address
 from weir.cli.errors import Fail
 from weir.client.smp import ClientError, SmpClient
+from weir.config.options import seconds, whole
 from weir.transport.client import ConnectError
 from weir.wire.address import SmpAddress
 from weir.wire.errors import HandshakeError
@@ -26,8 +27,8 @@ weir ping smp://FINGERPRINT@old.example.org --no-alpn      # as the oldest clien
 """,
     )
     p.add_argument("address", help="smp://FINGERPRINT@host[,host…][:port]")
-    p.add_argument("--count", type=positive, default=3, metavar="N", help="number of PINGs (3)")
-    p.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds to wait for each answer (10)")
+    p.add_argument("--count", type=whole(1, 1_000_000), default=3, metavar="N", help="number of PINGs (3)")
+    p.add_argument("--timeout", type=seconds(), default=10.0, metavar="S", help="seconds to wait for each answer (10)")
     p.add_argument("--tls12", action="store_true", help="use TLS 1.2")
     p.add_argument("--no-alpn", action="store_true", help="send no ALPN, as clients of version 6 do")
     options = p.parse_args(argv)
@@ -62,6 +63,6 @@ async def _ping(address: SmpAddress, count: int, timeout: float, tls12: bool, al
 
 
 def _explain(error: ConnectError) -> str:
-    if error.error is HandshakeError.IDENTITY:
+    if error.error is HandshakeError.IDENTITY and not error.detail:
         return "another router answers there: its certificate does not have the fingerprint in the address"
     return str(error)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.cli.arguments import parser, port, read_secret
+from weir.cli.arguments import parser, read_secret
 from weir.cli.errors import Fail, os_error
+from weir.config.options import port
 
 if TYPE_CHECKING:
     from weir.redis.embedded import Embedded

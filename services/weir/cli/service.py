@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weir.router.store.records import ServiceInfo
     from weir.router.store.store import Store
 
+_LONGEST_OVERLAP = 3650 * 86400.0
 _DRIFT = ("ok", "more", "fewer", "diff")
 
 
@@ -51,7 +52,12 @@ weir service forget 3q2-7w --yes --home data
     p.add_argument("--home", type=Path, metavar="DIR", help="home of a running `weir up`, instead of --config")
     p.add_argument("--from", dest="old", metavar="FP", help="rotate: fingerprint of the present certificate")
     p.add_argument("--to", dest="new", metavar="FP", help="rotate: fingerprint of the new certificate")
-    p.add_argument("--overlap", default="0s", metavar="TIME", help="rotate: time in which both certificates work (0s)")
+    p.add_argument(
+        "--overlap",
+        default="0s",
+        metavar="TIME",
+        help="rotate: time in which both certificates work, at most ten years (0s)",
+    )
     p.add_argument("--yes", action="store_true", help="forget: do not ask for confirmation")
     p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_intermixed_args(argv)
@@ -170,6 +176,8 @@ async def _rotate(store: Store, options: argparse.Namespace) -> int:
         overlap = DURATION.read(options.overlap)
     except ValueError as error:
         raise Fail(f"--overlap: {error}") from None
+    if overlap > _LONGEST_OVERLAP:
+        raise Fail(f"--overlap: expected at most {show_duration(_LONGEST_OVERLAP)}")
     service_id = await store.registry.rotate(_fingerprint(options.old), _fingerprint(options.new), int(overlap))
     if options.json:
         return _print_json({"service": _text(service_id), "overlap_seconds": int(overlap)})

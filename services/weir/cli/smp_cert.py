@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from weir.cli.arguments import add_certificate_options, host, parser
+from weir.cli.ed448 import ed448_warning
 from weir.cli.errors import Fail, os_error
 
 
@@ -41,4 +43,6 @@ weir smp cert --dir /etc/weir --show
         raise os_error(error.filename or directory, error) from None
     days = days_to_expiry(identity.chain[0]) or 0.0
     print(f"{directory / 'server.crt'}: valid for {int(days)} more days, {identity.key.type}")
+    if warning := ed448_warning(identity):
+        print(f"weir smp cert: warning: {warning}", file=sys.stderr)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import socket
 from collections.abc import Sequence
@@ -10,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from weir.cli.arguments import parser, positive, read_secret, smp_address
+from weir.cli.arguments import parser, read_secret, smp_address
 from weir.cli.errors import Fail
 from weir.client.smp import ClientError, SmpClient
+from weir.config.kinds import PORT
+from weir.config.options import seconds, whole
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyPair, dh, generate
 from weir.transport.client import ConnectError
@@ -46,7 +49,8 @@ def main(argv: Sequence[str]) -> int:
         "Uses a router as clients do: creates a queue on one edge, sends a message through the next edge, receives\n"
         "and acknowledges the message, and deletes the queue. With --service, does the same as a receive service\n"
         "(SUBS, SOKS, ALLS). Prints one line per step. The exit code is 0 if all steps passed. The first failed step\n"
-        "ends the check with exit code 1.",
+        "ends the check with exit code 1. The check deletes its queues, also when a step fails. The protocol has no\n"
+        "command that removes a service: the check's service stays without queues until the router forgets it.",
         """
 weir smp check --address smp://FINGERPRINT@smp.example.org
 weir smp check --address smp://FINGERPRINT@router --resolve router-edges --edges 2 --service
@@ -58,10 +62,12 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
         "--connect", action="append", default=[], metavar="HOST:PORT", help="address of an edge (repeatable)"
     )
     p.add_argument("--resolve", metavar="NAME[:PORT]", help="DNS name whose addresses are all edges")
-    p.add_argument("--edges", type=positive, default=1, metavar="N", help="fail if fewer edges are found (1)")
+    p.add_argument("--edges", type=whole(1, 1000), default=1, metavar="N", help="fail if fewer edges are found (1)")
     p.add_argument("--service", action="store_true", help="also test a receive service")
     p.add_argument("--auth-file", type=Path, metavar="FILE", help="file with the password for new queues")
-    p.add_argument("--timeout", type=float, default=15.0, metavar="S", help="time limit of each step in seconds (15)")
+    p.add_argument(
+        "--timeout", type=seconds(), default=15.0, metavar="S", help="time limit of each step in seconds (15)"
+    )
     options = p.parse_args(argv)
     address = smp_address(options.address)
     if options.auth_file is not None:
@@ -84,12 +90,12 @@ def _find_edges(address: SmpAddress, connect: list[str], resolve: str | None) ->
     found: dict[_Target, None] = {}
     for text in connect:
         host, _, port = text.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host:
             raise Fail(f"--connect {text}: expected HOST:PORT")
-        found[_Target(host.strip("[]"), int(port))] = None
+        found[_Target(host.strip("[]"), _port(f"--connect {text}", port))] = None
     if resolve is not None:
-        name, _, port = resolve.partition(":")
-        number = int(port) if port.isdecimal() else address.effective_port
+        name, colon, port = resolve.partition(":")
+        number = _port(f"--resolve {resolve}", port) if colon else address.effective_port
         try:
             infos = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
         except OSError as error:
@@ -100,13 +106,28 @@ def _find_edges(address: SmpAddress, connect: list[str], resolve: str | None) ->
     return list(found)
 
 
+def _port(option: str, text: str) -> int:
+    try:
+        return PORT.read(text)
+    except ValueError as error:
+        raise Fail(f"{option}: port: {error}") from None
+
+
 class _Check:
     def __init__(self, address: SmpAddress, targets: list[_Target], timeout: float) -> None:
         self._address = address
         self._targets = targets
         self._timeout = timeout
+        self._queues: list[_Queue] = []  # created and not deleted
 
     async def run(self, service: bool) -> int:
+        try:
+            await self._check(service)
+        finally:
+            await self._delete_left()
+        return 0
+
+    async def _check(self, service: bool) -> None:
         for target in self._targets:
             async with await self._connect(target) as client:
                 took = await client.ping()
@@ -117,7 +138,6 @@ class _Check:
             credentials = ServiceCredentials.self_signed(ServiceRole.MESSAGING, make_self_signed("weir check"))
             await self._check_message(self._targets[0], self._targets[-1], credentials)
             await self._check_fold(credentials)
-        return 0
 
     async def _connect(self, target: _Target, service: ServiceCredentials | None = None) -> SmpClient:
         address = replace(self._address, hosts=(target.host,), port=target.port)
@@ -128,7 +148,7 @@ class _Check:
             queue = await self._create(recipient)
             body = await self._send(sender, queue)
             await self._receive(recipient, queue, body)
-            _expect(await recipient.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+            await self._delete(recipient, queue)
         kind = "service queue" if service else "queue"
         print(f"ok  {kind}: created at {receive}, sent through {send}, received, acknowledged, deleted")
 
@@ -147,7 +167,7 @@ class _Check:
             async with asyncio.timeout(self._timeout):
                 while (await recipient.events.get()).reply != ALLS():
                     pass
-            _expect(await recipient.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+            await self._delete(recipient, queue)
         print(f"ok  service: SUBS at {target}, exact SOKS, the waiting message, ALLS")
 
     async def _create(self, client: SmpClient) -> _Queue:
@@ -156,7 +176,22 @@ class _Check:
         reply = await client.send(NEW(key.spki, dh_key.public, self._address.basic_auth, True, request), b"", key)
         if not isinstance(reply, IDS):
             raise Fail(f"NEW: {_show(reply)}")
-        return _Queue(reply.rcv_id, reply.snd_id, key, dh(reply.dh_key, dh_key.private))
+        queue = _Queue(reply.rcv_id, reply.snd_id, key, dh(reply.dh_key, dh_key.private))
+        self._queues.append(queue)
+        return queue
+
+    async def _delete(self, client: SmpClient, queue: _Queue) -> None:
+        _expect(await client.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+        self._queues.remove(queue)
+
+    async def _delete_left(self) -> None:
+        """Delete the queue of a step that has failed. The failure of the step is the one to report."""
+        if not self._queues:
+            return
+        with contextlib.suppress(ClientError, ConnectError, Fail):
+            async with await self._connect(self._targets[0]) as client:
+                for queue in list(self._queues):
+                    await self._delete(client, queue)
 
     async def _send(self, client: SmpClient, queue: _Queue) -> bytes:
         key, body = generate("x25519"), secrets.token_bytes(64)

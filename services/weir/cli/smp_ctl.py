@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.cli.arguments import load_config, parser, port, read_secret
+from weir.cli.arguments import load_config, parser, read_secret
 from weir.cli.errors import Fail
+from weir.config.options import port
 
 _GREETING_LINES = 2
 

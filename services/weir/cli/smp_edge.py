@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.cli.arguments import load_config, parser
+from weir.cli.arguments import descriptor, load_config, parser
 from weir.cli.errors import Fail, os_error
 
 if TYPE_CHECKING:
@@ -25,15 +25,21 @@ def main(argv: Sequence[str]) -> int:
         "Runs one edge: a process that terminates TLS, speaks SMP and keeps all state in Redis. Any number of edges\n"
         "with the same identity, placement key and Redis serve one address.\n"
         "On SIGTERM the edge drains: it closes clients at [drain] rate, within [drain] grace, so that they connect to\n"
-        "other edges. On SIGHUP it reloads the online certificate. Every setting can come from an environment\n"
-        "variable named WEIR_SECTION_KEY.",
+        "other edges. On SIGUSR1 it only stops accepting clients: send SIGUSR1 to all edges that are about to stop\n"
+        "before the first SIGTERM. On SIGHUP it reloads the online certificate.\n"
+        "Every setting can come from an environment variable named WEIR_SECTION_KEY.",
         """
 weir smp edge --config /etc/weir/weir.toml
 WEIR_REDIS_URL=redis://redis:6379/0 weir smp edge --config weir.toml
 """,
     )
     p.add_argument("--config", type=Path, metavar="FILE", help="TOML, or the reference's ini (`weir smp config list`)")
-    p.add_argument("--ready-fd", type=int, metavar="FD", help="write a line of JSON to FD when clients can connect")
+    p.add_argument(
+        "--ready-fd",
+        type=descriptor,
+        metavar="FD",
+        help="write a line of JSON to FD when clients can connect, and one when SIGUSR1 is done",
+    )
     options = p.parse_args(argv)
     config = load_config(options.config)
     if options.ready_fd is None:
@@ -59,9 +65,13 @@ def run(config: RouterConfig, ready_fd: int | None) -> int:
         if ready_fd is not None:
             _report(ready_fd, {"ready": True, "edge": edge.edge_id})
 
+    def on_suspended() -> None:
+        if ready_fd is not None:
+            _report(ready_fd, {"suspended": True})
+
     configure_logging(config.telemetry.log_level, config.telemetry.log_format)
     try:
-        return uvloop.run(run_edge(config, on_ready=on_ready))
+        return uvloop.run(run_edge(config, on_ready=on_ready, on_suspended=on_suspended))
     except (StoreError, Unavailable, UnusableFile, ConfigError) as error:
         raise Fail(str(error)) from None
     except OSError as error:
@@ -84,5 +94,5 @@ def _where(error: OSError) -> str:
 
 
 def _report(descriptor: int, report: dict[str, object]) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:  # the reader may have gone
-        pipe.write(json.dumps(report).encode() + b"\n")
+    with contextlib.suppress(BrokenPipeError):  # the reader may have gone
+        os.write(descriptor, json.dumps(report).encode() + b"\n")

@@ -15,11 +15,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir.cli.arguments import load_config, parser, port, positive
+from weir.cli.arguments import load_config, parser
+from weir.cli.ed448 import ed448_warning
 from weir.cli.errors import Fail, os_error
 from weir.cli.up_edges import EdgeProcess
 from weir.cli.up_home import Home
 from weir.cli.up_settings import EMBEDDED, Reserved, UpSettings
+from weir.config.options import port, whole
 from weir.router.config import SCHEMA
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from weir.cli.traces import TraceViewer
     from weir.redis.embedded import Embedded
 
-_STOP_GRACE = 10.0
+_STOP_MARGIN = 10.0  # seconds that an edge has to end after [drain] grace
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,7 +53,7 @@ weir up --home data --host 127.0.0.1 --traces            # with traces in a brow
     p.add_argument("--smp-port", type=port, metavar="P", help="port for clients (5223; 0: any free port)")
     p.add_argument("--http-port", type=port, metavar="Q", help="port of the web page (8000; 0: any free port)")
     p.add_argument("--metrics-port", type=port, metavar="M", help="port of /metrics (the one after the page's; 0: any)")
-    p.add_argument("--edges", type=positive, default=2, metavar="N", help="number of edge processes (2)")
+    p.add_argument("--edges", type=whole(1, 1000), default=2, metavar="N", help="number of edge processes (2)")
     p.add_argument("--redis", metavar="URL", help="URL of your Redis, or `embedded` for the bundled one (embedded)")
     p.add_argument("--ready-file", type=Path, metavar="F", help="write JSON to F when clients can connect")
     p.add_argument("--traces", action="store_true", help="trace everything and start a trace viewer (needs Java 17)")
@@ -67,6 +69,7 @@ class _Supervisor:
         self._redis: Embedded | None = None
         self._viewer: TraceViewer | None = None
         self._run: dict[str, Any] = {}
+        self._drain_grace = 0.0
 
     async def run(self) -> int:
         stop = asyncio.Event()
@@ -80,6 +83,7 @@ class _Supervisor:
             await stop.wait()
             for watcher in watchers:
                 watcher.cancel()
+            await asyncio.gather(*watchers, return_exceptions=True)
             if sys.stdout.isatty():
                 print()
             print("stopping", flush=True)
@@ -91,9 +95,10 @@ class _Supervisor:
         options, home = self._options, self._home
         home.open()
         config = load_config(home.config)
+        self._drain_grace = config.drain.grace
         named = SCHEMA.given(home.config)
         settings = UpSettings.of(options, config, named)
-        fingerprint = home.ensure_identity(settings.hosts[0])
+        identity = home.ensure_identity(settings.hosts[0])
         reserved = settings.reserve()
         ports, http_port = reserved.smp, reserved.http
         redis_url = self._start_redis(config.redis.durability) if settings.redis == EMBEDDED else settings.redis
@@ -101,7 +106,9 @@ class _Supervisor:
             from weir.cli.traces import TraceViewer
 
             self._viewer = await TraceViewer.start()
-        address = settings.address(fingerprint, ports, config.auth.create_password)
+        if warning := ed448_warning(identity):
+            _warn(warning)
+        address = settings.address(identity.fingerprint, ports, config.auth.create_password)
         page = (
             None if http_port is None else f"http://{_reachable(settings.http_listen, settings.hosts[0])}:{http_port}/"
         )
@@ -201,7 +208,8 @@ class _Supervisor:
         print("\n".join(lines), flush=True)
 
     async def _stop(self) -> None:
-        await asyncio.gather(*(edge.stop(_STOP_GRACE) for edge in self._edges))
+        await asyncio.gather(*(edge.suspend() for edge in self._edges))
+        await asyncio.gather(*(edge.stop(self._drain_grace + _STOP_MARGIN) for edge in self._edges))
         if self._viewer:
             await self._viewer.stop()
         if self._redis:

@@ -1,8 +1,15 @@
-"""The edge processes of `weir up`. An edge reports through a pipe that it is ready, and is restarted when it ends."""
+"""The edge processes of `weir up`. An edge is restarted when it ends, until the router stops.
+
+An edge reports in lines of JSON through a pipe. The first report says that the edge is ready. The second one answers
+SIGUSR1 and says that the edge accepts no more clients. The supervisor waits for the second report of every edge before
+it sends SIGTERM to any: a client that one edge disconnects would otherwise connect to another edge that is about to
+stop, and be disconnected again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
@@ -14,6 +21,7 @@ from pathlib import Path
 from weir.cli.errors import Fail
 
 _START_LIMIT = 20.0
+_SUSPEND_LIMIT = 5.0  # seconds; an edge that needs longer is stopped all the same
 _PAUSE_FIRST, _PAUSE_MOST = 0.5, 10.0
 _PR_SET_PDEATHSIG = 1
 
@@ -27,13 +35,17 @@ class EdgeProcess:
         self._config = config
         self._environment = dict(environment)
         self._process: asyncio.subprocess.Process | None = None
+        self._reports: _Reports | None = None
+        self._ready = False
 
     async def start(self) -> None:
         """Return when clients can connect. Raises Fail with the edge's own message if the edge cannot start."""
+        self._close_reports()
         read, write = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # import nothing from the working directory
                 "-m",
                 "weir.cli.main",
                 "smp",
@@ -51,13 +63,15 @@ class EdgeProcess:
         finally:
             os.close(write)
         self.pid = self._process.pid
+        self._reports = reports = await _Reports.open(read)
         try:
-            report = await asyncio.wait_for(_read_report(read), _START_LIMIT)
+            report = await asyncio.wait_for(reports.next(), _START_LIMIT)
         except TimeoutError:
             report = {"error": f"edge {self.number} is not ready after {_START_LIMIT:.0f} s"}
         if "error" in report:
             await self.stop(0)
             raise Fail(str(report["error"]))
+        self._ready = True
 
     async def watch(self, warn: Callable[[str], None], on_restart: Callable[[], None]) -> None:
         """Restart the edge whenever it ends, until cancelled. The pause between two attempts doubles up to a limit."""
@@ -77,8 +91,18 @@ class EdgeProcess:
                     on_restart()
                     break
 
+    async def suspend(self) -> None:
+        """Return when the edge accepts no more clients. Those connected stay."""
+        process, reports = self._process, self._reports
+        if process is None or process.returncode is not None or reports is None or not self._ready:
+            return
+        process.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(reports.next(), _SUSPEND_LIMIT)
+
     async def stop(self, grace: float) -> None:
         """Send SIGTERM, and SIGKILL after `grace` seconds."""
+        self._close_reports()
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -89,25 +113,43 @@ class EdgeProcess:
             process.kill()
             await process.wait()
 
+    def _close_reports(self) -> None:
+        self._ready = False
+        reports, self._reports = self._reports, None
+        if reports is not None:
+            reports.close()
+
 
 def _die_with_parent() -> None:
     """Make the kernel end this edge when the supervisor dies, even by kill -9."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-async def _read_report(descriptor: int) -> dict[str, object]:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    pipe = os.fdopen(descriptor, "rb", 0)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    try:
-        line = await reader.readline()
-    finally:
-        transport.close()
-    if not line:
-        return {"error": "the edge ended before it was ready; its output is above"}
-    report: dict[str, object] = json.loads(line)
-    return report
+class _Reports:
+    """The reading end of an edge's pipe."""
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        self._reader = reader
+        self._transport = transport
+
+    @staticmethod
+    async def open(descriptor: int) -> _Reports:
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(descriptor, "rb", 0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        return _Reports(reader, transport)
+
+    async def next(self) -> dict[str, object]:
+        line = await self._reader.readline()
+        if not line:
+            return {"error": "the edge ended before it was ready; its output is above"}
+        report: dict[str, object] = json.loads(line)
+        return report
+
+    def close(self) -> None:
+        self._transport.close()
 
 
 def _describe(code: int) -> str:

@@ -9,10 +9,14 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.cli.errors import Fail, os_error
 from weir.cli.smp_init import make_identity, make_placement_key
+from weir.crypto.pem import UnusableFile, write_file
+
+if TYPE_CHECKING:
+    from weir.crypto.identity import Identity
 
 _SETTINGS = """\
 # Settings of this router. `weir smp config list` lists all settings. Options of `weir up` win over this file.
@@ -58,22 +62,21 @@ class Home:
             self._lock = _lock_file(self.path / "lock")
             self.redis.mkdir(mode=0o700, exist_ok=True)
             if not self.config.exists():
-                self.config.write_text(_SETTINGS)
+                write_file(self.config, _SETTINGS.encode(), 0o600)  # the operator may add passwords
         except BlockingIOError:
             raise Fail(f"{self.path}: another `weir up` runs there") from None
         except OSError as error:
             raise os_error(error.filename or self.path, error) from None
         make_placement_key(self.placement_key)
 
-    def ensure_identity(self, host: str) -> bytes:
-        """Make the identity if there is none, and return its fingerprint."""
+    def ensure_identity(self, host: str) -> Identity:
+        """Return the identity. If there is none, make one."""
         if not (self.identity / "ca.crt").exists():
             return make_identity(self.identity, host)
         from weir.crypto.identity import load_identity
-        from weir.crypto.pem import UnusableFile
 
         try:
-            return load_identity(self.identity).fingerprint
+            return load_identity(self.identity)
         except UnusableFile as error:
             raise Fail(str(error)) from None
         except OSError as error:

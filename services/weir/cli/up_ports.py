@@ -26,6 +26,8 @@ def reserve(listen: str, port: int, what: str) -> socket.socket:
         _check_free(family, listen, port, what)
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    # Closed connections of the port's last user wait in TIME_WAIT for a minute. They must not refuse the port.
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         held.bind((listen, port))
     except OSError as error:

@@ -42,7 +42,7 @@ class ChainError(Enum):
     EMPTY = "no certificate"
     LONG = "more certificates than the protocol knows"
     MALFORMED = "not a certificate with an Ed25519 or Ed448 key"
-    EXPIRED = "not valid at this time"
+    EXPIRED = "expired, or not yet valid"
     UNTRUSTED = "not signed by the next one"
 
 
@@ -165,7 +165,7 @@ def _sign(builder: x509.CertificateBuilder, key: KeyPair) -> bytes:
 
 
 def make_ca(
-    key_type: KeyType = "ed448",
+    key_type: KeyType = "ed25519",
     common_name: str = "SMP server CA",
     organisation: str | None = "SimpleX",
     days: int = CERTIFICATE_DAYS,
@@ -184,7 +184,7 @@ def make_ca(
 
 
 def make_online(
-    ca: Issued, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS, *, client: bool = False
+    ca: Issued, common_name: str, key_type: KeyType = "ed25519", days: int = CERTIFICATE_DAYS, *, client: bool = False
 ) -> Issued:
     """Make the certificate presented in TLS, signed by a CA: of a router, or with `client` of a service."""
     key = generate(key_type)

@@ -43,7 +43,7 @@ class Identity(NamedTuple):
 
 
 def init_identity(
-    directory: Path, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS
+    directory: Path, common_name: str, key_type: KeyType = "ed25519", days: int = CERTIFICATE_DAYS
 ) -> Identity:
     """Create a CA and its first online certificate. Refuse to overwrite an identity: its address would be lost."""
     paths = IdentityPaths.of(directory)
@@ -64,7 +64,7 @@ def init_identity(
 
 
 def renew_online(
-    directory: Path, common_name: str, key_type: KeyType = "ed448", days: int = CERTIFICATE_DAYS
+    directory: Path, common_name: str, key_type: KeyType = "ed25519", days: int = CERTIFICATE_DAYS
 ) -> Identity:
     """Create a new online certificate under the same CA. The key is written first, so that a mismatch is short."""
     paths = IdentityPaths.of(directory)

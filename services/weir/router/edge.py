@@ -230,7 +230,12 @@ def _store_config(config: RouterConfig) -> StoreConfig:
     )
 
 
-async def run_edge(config: RouterConfig, *, on_ready: Callable[[Edge], None] | None = None) -> int:
+async def run_edge(
+    config: RouterConfig,
+    *,
+    on_ready: Callable[[Edge], None] | None = None,
+    on_suspended: Callable[[], None] | None = None,
+) -> int:
     """Run an edge until SIGTERM or SIGINT, then drain it. Return the exit code."""
     raise_descriptor_limit()
-    return await run_until_stopped(Edge.start(config), on_ready)
+    return await run_until_stopped(Edge.start(config), on_ready, on_suspended)

@@ -169,10 +169,11 @@ class Edge(ABC, Generic[C, S]):
         self.identity.reload()
 
     async def suspend(self) -> None:
-        """Accept no new clients. Those connected stay."""
+        """Accept no new clients, and end the handshakes under way. Clients that are connected stay."""
         if not (self._suspended or self.draining) and self._listener is not None:
             self._suspended = True
             self._suspended_ports = tuple(self._listener.ports)
+            self._listener.refuse_clients()
             await self._listener.stop_accepting()
 
     async def resume(self) -> None:
@@ -180,6 +181,7 @@ class Edge(ABC, Generic[C, S]):
         if self._suspended and not self.draining and self._listener is not None:
             for sock in self._bind(self._suspended_ports or self._edge_config.ports):
                 await self._listener.listen(sock)
+            self._listener.admit_clients()
             self._suspended = False
 
     async def drain(self) -> None:

@@ -1,7 +1,9 @@
 """One edge as a process: start it, wait for a signal, drain it, close it.
 
 SIGTERM and SIGINT stop the edge: it drains its clients and ends. A signal that arrives while the edge is still starting
-(it may be waiting for Redis) ends the process at once. SIGHUP makes the edge use a new online certificate.
+(it may be waiting for Redis) ends the process at once. SIGHUP makes the edge use a new online certificate. After
+SIGUSR1 the edge accepts no more clients. A supervisor that stops several edges sends SIGUSR1 to all of them before the
+first SIGTERM.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TypeVar
 
 class Running(typing.Protocol):
     def reload_identity(self) -> None: ...
+    async def suspend(self) -> None: ...
     async def drain(self) -> None: ...
     async def close(self) -> None: ...
 
@@ -31,7 +34,11 @@ def raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def run_until_stopped(start: Awaitable[R], on_ready: Callable[[R], None] | None = None) -> int:
+async def run_until_stopped(
+    start: Awaitable[R],
+    on_ready: Callable[[R], None] | None = None,
+    on_suspended: Callable[[], None] | None = None,
+) -> int:
     """Run until SIGTERM or SIGINT. Return the exit code. Exceptions of `start` are the caller's."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -47,11 +54,22 @@ async def run_until_stopped(start: Awaitable[R], on_ready: Callable[[R], None] |
         return 0
     edge = starting.result()
     loop.add_signal_handler(signal.SIGHUP, edge.reload_identity)
+    suspend = asyncio.Event()
+    loop.add_signal_handler(signal.SIGUSR1, suspend.set)
+    suspending = asyncio.create_task(_suspend_when(suspend, edge, on_suspended))
     try:
         if on_ready is not None:
             on_ready(edge)
         await stopping
         await edge.drain()
     finally:
+        suspending.cancel()
         await edge.close()
     return 0
+
+
+async def _suspend_when(told: asyncio.Event, edge: Running, on_suspended: Callable[[], None] | None) -> None:
+    await told.wait()
+    await edge.suspend()
+    if on_suspended is not None:
+        on_suspended()

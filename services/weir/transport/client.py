@@ -30,6 +30,7 @@ class ConnectError(Exception):
     def __init__(self, error: BrokerErrorTag | TransportErrorType, detail: str = "") -> None:
         super().__init__(f"{error.value}{': ' + detail if detail else ''}")
         self.error = error
+        self.detail = detail
 
 
 class ClientHandler(Protocol):
@@ -135,9 +136,11 @@ class ClientConnection(TlsStream):
 
     def _on_established(self, tls: ssl.SSLObject) -> None:
         self._peer_chain = peer_chain(tls)
-        error = cast("ClientHandshake[Any]", self._handshake_state).begin(session_id(tls), self._peer_chain)
+        state = cast("ClientHandshake[Any]", self._handshake_state)
+        error = state.begin(session_id(tls), self._peer_chain)
         if error is not None:
-            self._fail_with(ConnectError(error))
+            problem = state.chain_problem
+            self._fail_with(ConnectError(error, f"the router's certificates: {problem.value}" if problem else ""))
             self.close()
 
     def _on_raw_block(self, block: bytes) -> None:

@@ -150,13 +150,18 @@ class ClientHandshake(ABC, Generic[_S]):
         self._session_id = b""
         self._chain: tuple[bytes, ...] = ()
         self._replied = False
+        self.chain_problem: ChainError | None = None
+        """Why the server's chain is refused, for people. The protocol has one error for all reasons."""
 
     def begin(self, session_id: bytes, chain: tuple[bytes, ...]) -> TransportErrorType | None:
         """Check the server's chain in TLS: leaf to CA in order, and the address names its identity certificate."""
         self._session_id = session_id
         self._chain = chain
-        certs = valid_chain(chain)
-        return None if certs is not None and self._is_server(certs) else HandshakeError.IDENTITY
+        self.chain_problem = validate_chain(chain)
+        certs = split_chain(chain)
+        if self.chain_problem is not None or isinstance(certs, ChainError) or not self._is_server(certs):
+            return HandshakeError.IDENTITY
+        return None
 
     def receive(self, content: bytes | None) -> Reply | TransportErrorType:
         """Judge the server's next message. None stands for a block that could not be read."""

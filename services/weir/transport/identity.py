@@ -1,4 +1,8 @@
-"""The identity a running router presents: its online certificate may be replaced, its address stays."""
+"""The identity a running router presents: its online certificate may be replaced, its address stays.
+
+A certificate may expire while the router runs. Connected clients stay, because nobody checks a certificate after the
+handshake. New clients refuse the router until it has a new certificate. The log warns of the expiry beforehand.
+"""
 
 import logging
 import ssl
@@ -11,6 +15,8 @@ from weir.crypto.session_key import sign_session_key
 from weir.transport.tls import server_context
 
 _log = logging.getLogger(__name__)
+
+_EXPIRES_SOON = 14.0  # days
 
 _Stamp = tuple[tuple[int, int], ...]
 """Time of change and inode of each file."""
@@ -46,7 +52,9 @@ class ServerIdentity:
         """Why the last changed certificate is not in use."""
         self._failed: _Stamp | None = None  # the files that the last reload could not use
         self._logged = False
+        self._warned: tuple[bytes, bool] | None = None  # the certificate of the last warning; whether it had expired
         self.online = self._load(load_identity(directory))
+        self._warn_of_expiry()
 
     def _load(self, identity: Identity) -> OnlineIdentity:
         return OnlineIdentity(identity, self._alpn, self._ask_client_certificate)
@@ -61,6 +69,11 @@ class ServerIdentity:
 
     def reload(self) -> bool:
         """Use a changed online certificate for new handshakes. Return whether there was one. Clients stay connected."""
+        changed = self._reload()
+        self._warn_of_expiry()
+        return changed
+
+    def _reload(self) -> bool:
         stamp = self._files()
         if stamp == self._stamp:
             return False
@@ -74,6 +87,18 @@ class ServerIdentity:
             return False
         self._stamp, self.problem, self._failed = stamp, None, None
         return True
+
+    def _warn_of_expiry(self) -> None:
+        """Log once that the certificate expires soon, and once that it has expired."""
+        days = self.days_to_expiry()
+        warning = self.online.chain[0], days <= 0
+        if days > _EXPIRES_SOON or warning == self._warned:
+            return
+        self._warned = warning
+        if days > 0:
+            _log.warning("the online certificate expires in %d days: make a new one (weir smp cert)", days)
+        else:
+            _log.error("the online certificate has expired, so new clients refuse it: make a new one (weir smp cert)")
 
     def _note_problem(self, problem: str, stamp: _Stamp) -> None:
         """Keep the problem. Log it when the next reload finds the same files: at first they may be half written."""

@@ -118,6 +118,10 @@ class Listener(Generic[C]):
         for connection in list(self._half_open):
             self._refuse(connection)
 
+    def admit_clients(self) -> None:
+        """Open sessions again."""
+        self._refusing = False
+
     async def close(self) -> None:
         """Stop accepting and close every client."""
         self._timer.cancel()

@@ -7,7 +7,7 @@ from weir.client.smp import Request
 from weir.runtime import turns as turning
 from weir.wire.errors import CommandError, Simple
 from weir.wire.smp import commands as cmd
-from weir.wire.smp.replies import MSG, OK
+from weir.wire.smp.replies import MSG, OK, PONG
 
 EDGES = [pytest.param(0, id="same edge"), pytest.param(1, id="across edges")]
 
@@ -62,6 +62,18 @@ async def test_get_and_sub(fleet: Fleet, other_edge: int) -> None:
     assert await g.do(cmd.GET(), queue.rcv_id, queue.rcv_key) == OK()
     await g.silence()
     await r.silence()
+
+
+async def test_gets_behind_del_in_one_block(fleet: Fleet) -> None:
+    """GET finds that the queue is gone after DEL has made the session forget it. (tests/fuzz/edge.py found this.)"""
+    r = await fleet.client()
+    queue = await r.new(subscribe=False)
+    commands = [cmd.DEL(), cmd.GET(), cmd.GET(), cmd.PING()]
+    requests = [
+        Request(one, b"" if one == cmd.PING() else queue.rcv_id, None if one == cmd.PING() else queue.rcv_key)
+        for one in commands
+    ]
+    assert await r.smp.send_many(requests) == [OK(), err(Simple.AUTH), err(Simple.AUTH), PONG()]
 
 
 async def test_get_and_sub_in_one_block(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ class GetHandler(RareQueueHandler):
             self.fail(Simple.INTERNAL)
             return
         if isinstance(entry, Status):
-            if entry is Status.GONE:
+            if entry is Status.GONE and queues.get(rcv_id) is sub:  # else a DEL or GET of the same block removed it
                 del queues[rcv_id]
             self.not_ok(entry)
             return

@@ -1,4 +1,7 @@
-"""Create many queues at once, for benches and tests. The script is the same as for NEW; no client is needed."""
+"""Create and delete many queues at once, for benches and tests. No client is needed.
+
+The scripts are those of NEW and DEL.
+"""
 
 import asyncio
 import os
@@ -76,3 +79,15 @@ async def bulk_queues(
         made += len(batch)
         for pair in batch:
             yield pair
+
+
+async def delete_queues(core: Core, rcv_ids: list[bytes]) -> None:
+    """Delete queues that `bulk_queues` has created without a notifier."""
+    no_notifier = ids_hash.of_id(b"")
+    for start in range(0, len(rcv_ids), _WINDOW):
+        calls = []
+        for rcv_id in rcv_ids[start : start + _WINDOW]:
+            p = core.partition(rcv_id)
+            names = [keys.queue(p, rcv_id), keys.messages(p, rcv_id)]
+            calls.append(core.call(p, "delete", names, [b"", b"", ids_hash.of_id(rcv_id), no_notifier, b""]))
+        await asyncio.gather(*calls)
