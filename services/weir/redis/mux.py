@@ -110,9 +110,9 @@ class Mux(Connection):
             self._waiting.append(op)
 
     def script_of_one_key(self, wire: bytes, on_reply: OnReply, ctx: Any) -> None:
-        """A script call that does not wait while its slot migrates. A late answer is passed on as well."""
+        """A script call that waits neither for its slot's migration nor for durability. A late answer is passed on."""
         self.calls += 1
-        self._write([wire, on_reply, ctx, LATE_ONE_KEY, self._now], True)
+        self._write([wire, on_reply, ctx, LATE_ONE_KEY, self._now], False)
 
     def script_with_body(self, head: bytes, body: bytes, wire: bytes, on_reply: OnReply, ctx: Any) -> None:
         """A SET of `body` and the script that uses it, as one operation. `head` is all of the SET before the value,
