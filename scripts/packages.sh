@@ -11,9 +11,10 @@ declare -A package=(
   [chromedriver]=chromium-driver
   [java]=openjdk-17-jre-headless
   [mvn]=maven
+  [faketime]=faketime
 )
 missing=()
-for command in redis-server openssl chromium chromedriver java mvn; do
+for command in redis-server openssl chromium chromedriver java mvn faketime; do
   command -v "$command" >/dev/null || missing+=("${package[$command]}")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -85,6 +85,20 @@ async def test_queues_come_back_after_a_disconnection(script: Script, told: Told
     assert len(script.sessions) == 2
 
 
+async def test_a_callback_that_fails_does_not_end_the_agent(script: Script, told: Told) -> None:
+    own = queues(script, 1)
+    failures = [KeyError(), None]
+
+    def notify(event: AgentEvent) -> None:
+        if failures and (failure := failures.pop()) is not None:
+            raise failure
+        told(event)
+
+    async with SmpAgent(script.address, notify, config=CONFIG) as agent:
+        agent.subscribe(own.items())
+        await told.expect(Connected(None), Disconnected(tuple(own)), Connected(None), Subscribed(None, tuple(own)))
+
+
 async def test_batches_are_bounded(script: Script, told: Told) -> None:
     own = queues(script, 10)
     async with SmpAgent(script.address, told, config=AgentConfig(batch=4)) as agent:

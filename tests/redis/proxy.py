@@ -11,7 +11,7 @@ from weir.redis.embedded import Embedded
 
 
 class Proxy:
-    """Forwards TCP to a Redis, and can lose an answer, cut connections, refuse new ones, or hold everything."""
+    """Forwards TCP to a Redis, and can lose an answer, cut connections, refuse new ones, hold everything, be slow."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
@@ -24,6 +24,8 @@ class Proxy:
         self.refusing = False
         self.connections = 0
         self.lost = 0
+        self.pause = 0.0  # seconds before every tenth answer; what follows on its connection waits behind it
+        self._answers = 0
 
     @classmethod
     async def start(cls, url: str) -> "Proxy":
@@ -110,6 +112,9 @@ class Proxy:
                     writer.transport.abort()
                     redis_writer.transport.abort()
                     break
+                self._answers += 1
+                if self.pause and self._answers % 10 == 0:
+                    await asyncio.sleep(self.pause)
                 writer.write(data)
         writer.close()
 

@@ -113,3 +113,29 @@ async def test_replicated_fails_without_a_replica_and_goes_on_with_one() -> None
         while await edge.send(rec) is UNAVAILABLE:
             await asyncio.sleep(0.05)
         await edge.close()
+
+
+async def test_leases_outlive_a_lost_replica() -> None:
+    """Writes are refused, but the edge keeps its clients: a lease needs no replica."""
+    master, replica = start_server(port=0), start_server(port=0)
+    with running(master, replica), client_of(replica) as follower:
+        follower.replicaof("127.0.0.1", port_of(master))
+        await asyncio.to_thread(until, lambda: follower.info("replication")["master_link_status"] == "up")
+        edge = await open_edge(
+            master.url,
+            durability=Mode.REPLICATED,
+            replicas=1,
+            replication_limit=0.1,
+            lease=1.0,
+            lease_refresh=0.2,
+        )
+        rec = await edge.new()
+        follower.replicaof("NO", "ONE")
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(20):
+            end = loop.time() + 2.0  # two leases
+            while min(edge.store.leases._renewed_at) < end:
+                assert await edge.send(rec) is UNAVAILABLE
+        assert edge.store.leases.held and edge.lost == 0
+        assert edge.store.failures.counts["not_durable"] > 0
+        await edge.close()

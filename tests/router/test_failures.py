@@ -477,3 +477,25 @@ async def test_starting_badly(config: RouterConfig, tmp_path: Path) -> None:
     with pytest.raises(OSError):
         await Edge.start(taken)
     sock.close()
+
+
+async def test_two_deployments_on_one_redis(config: RouterConfig, tmp_path: Path) -> None:
+    """Their placement keys differ. Of two that start at the same time on an empty Redis, one is refused."""
+    server = start_server()
+    configs = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        configs.append(router_config(server.url, config.transport.identity, tmp_path / name))
+    fleets = [Fleet(each) for each in configs]
+    started = await asyncio.gather(*(fleet.add() for fleet in fleets), return_exceptions=True)
+    assert sorted(type(result).__name__ for result in started) == ["Edge", "StoreError"]
+    [works] = [fleet for fleet in fleets if fleet.edges]
+    [refused] = [fleet for fleet in fleets if not fleet.edges]
+    with pytest.raises(StoreError, match="placement key"):
+        await refused.add()
+    client = await works.client(0)
+    queue = await client.new(secure=True)
+    assert await client.send(queue, b"1") == OK()
+    assert await client.text(queue) == b"1"
+    await works.close()
+    discard(server)

@@ -90,3 +90,18 @@ async def test_catching_up_is_repeated_until_redis_answers(proxy: Proxy) -> None
         assert a.restored == 0
         proxy.release()
         await a.until(lambda: a.restored == 1)
+
+
+async def test_a_renewal_that_is_answered_late_counts(proxy: Proxy) -> None:
+    """The answer comes after the deadline of commands. Redis has renewed the lease all the same."""
+    async with edge(proxy.url, b"a", lease=100.0, refresh=1000.0, deadline=0.3) as a:
+        leases = a.presence.leases
+        before = max(leases._renewed_at)
+        proxy.hold()
+        leases.renew()
+        async with asyncio.timeout(10):
+            while a.topology.failures.counts.get(TIMEOUT, 0) < PARTITIONS:
+                await asyncio.sleep(0.05)
+        proxy.release()
+        await a.ask(0, b"PING")
+        assert min(leases._renewed_at) > before

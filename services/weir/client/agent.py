@@ -10,6 +10,7 @@ queues one by one. Those SUBs associate the queues with the service again, if th
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,8 @@ from weir.wire.smp import ids_hash
 from weir.wire.smp.commands import NSUB, SUB, ServiceRole
 from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, MSG, NMSG, OK, SOK
 from weir.wire.smp.transmission import ServerTransmission
+
+_log = logging.getLogger(__name__)
 
 _SERVICE_REFUSED = (HandshakeError.BAD_SERVICE, HandshakeError.BAD_AUTH)
 
@@ -138,6 +141,15 @@ class SmpAgent:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
+        """An unexpected error, e.g. of the owner's callback, does not end the agent: it connects again."""
+        while not self._closing:
+            try:
+                await self._work()
+            except Exception as error:
+                _log.error("the agent failed and connects again (%s)", type(error).__name__)
+                await asyncio.sleep(self.config.first_retry)
+
+    async def _work(self) -> None:
         retry = self.config.first_retry
         while not self._closing:
             try:

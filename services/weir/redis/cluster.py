@@ -21,7 +21,7 @@ from weir.redis.errors import UNAVAILABLE, StoreError
 from weir.redis.failures import log_mistake
 from weir.redis.moving import Moving, as_asking, first_wire
 from weir.redis.mux import Mux
-from weir.redis.operations import CTX, ON_REPLY, SCRIPT, Op
+from weir.redis.operations import CTX, ON_REPLY, Op, needs_its_slot
 from weir.redis.partitions import PLACES, SLOTS
 from weir.redis.topology import Topology
 from weir.redis.url import Node, RedisUrl
@@ -148,7 +148,7 @@ class Cluster(Topology):
             return
         place = _place(op)
         assert place is not None  # only a command with a key gets ASK
-        if error.code == "ASK" and not op[SCRIPT]:
+        if error.code == "ASK" and not needs_its_slot(op):
             self._mux(_named(error, node)).resubmit([as_asking(op)])
             return
         mux = self.muxes[place]

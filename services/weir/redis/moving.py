@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.mux import Mux
-from weir.redis.operations import SCRIPT, WIRE, Op
+from weir.redis.operations import WIRE, Op, needs_its_slot
 from weir.redis.partitions import TAGS
 from weir.redis.resp import command
 
@@ -95,7 +95,7 @@ class Moving(Mux):
             self._on_settled(self)
 
     def _write(self, op: Op, dirty: bool) -> None:
-        if op[SCRIPT]:
+        if needs_its_slot(op):
             self._waiting.append(op)
         else:
             self._source._write(op, dirty)

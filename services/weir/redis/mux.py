@@ -30,6 +30,8 @@ from weir.redis.operations import (
     CTX,
     FAILED,
     LATE,
+    LATE_KINDS,
+    LATE_ONE_KEY,
     LATER,
     MOVING,
     NOT_EXECUTED,
@@ -106,6 +108,11 @@ class Mux(Connection):
                 self._loop.call_soon(self._flush)
         else:
             self._waiting.append(op)
+
+    def script_of_one_key(self, wire: bytes, on_reply: OnReply, ctx: Any) -> None:
+        """A script call that waits neither for its slot's migration nor for durability. A late answer is passed on."""
+        self.calls += 1
+        self._write([wire, on_reply, ctx, LATE_ONE_KEY, self._now], False)
 
     def script_with_body(self, head: bytes, body: bytes, wire: bytes, on_reply: OnReply, ctx: Any) -> None:
         """A SET of `body` and the script that uses it, as one operation. `head` is all of the SET before the value,
@@ -264,7 +271,7 @@ class Mux(Connection):
         for op, answer in held:
             if not enough and op[AT] != FAILED:
                 self._answer(op, UNAVAILABLE)
-            if enough or op[SCRIPT] == LATE:
+            if enough or op[SCRIPT] in LATE_KINDS:
                 self._answer(op, answer)
 
     def _redo_later(self, op: Op, error: ReplyError) -> None:
@@ -328,7 +335,7 @@ class Mux(Connection):
             op[AT] = FAILED
             self._failures.count(TIMEOUT)
             self._answer(op, UNAVAILABLE)
-            if op[SCRIPT] != LATE:
+            if op[SCRIPT] not in LATE_KINDS:
                 op[ON_REPLY] = ignore
         if late and now - self._heard > 2 * self._deadline and self._transport is not None:
             self._transport.abort()

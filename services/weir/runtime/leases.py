@@ -94,7 +94,7 @@ class Leases:
     def renew(self) -> None:
         sent = self._loop.time()
         for p, number in enumerate(self._numbers):
-            self._muxes[p].submit(self._renewal(p), self._renewed, (p, number, sent))
+            self._muxes[p].script_of_one_key(self._renewal(p), self._renewed, (p, number, sent))
 
     def _renewal(self, p: int) -> bytes:
         number = self._numbers[p]

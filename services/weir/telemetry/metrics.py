@@ -44,8 +44,10 @@ REDIS = tuple(
 )
 
 
-def render_edge(gauges: Numbers, stats: Numbers, *, ready: bool, uptime: float, version: str) -> str:
-    """The metrics of this process alone (`weir_edge_*`): present gauges, and counters since the start."""
+def render_edge(
+    gauges: Numbers, stats: Numbers, *, ready: bool, uptime: float, version: str, redis_errors: Numbers | None = None
+) -> str:
+    """The metrics of this process alone: present gauges and counters since the start, failures of Redis by kind."""
     lines = gauge("weir_edge_ready", "1 when this edge takes clients.", int(ready))
     lines += gauge("weir_edge_uptime_seconds", "Time since its start.", int(uptime))
     lines += gauge("weir_edge_info", "This software.", 1, f'{{version="{version}"}}')
@@ -57,6 +59,13 @@ def render_edge(gauges: Numbers, stats: Numbers, *, ready: bool, uptime: float, 
             "# TYPE weir_edge_events counter",
         ]
         lines += [f'weir_edge_events{{event="{name}"}} {value}' for name, value in sorted(stats.items())]
+    lines += [
+        "# HELP weir_redis_errors_total Commands that Redis failed, as this edge saw it since its start.",
+        "# TYPE weir_redis_errors_total counter",
+    ]
+    lines += [
+        f'weir_redis_errors_total{{kind="{kind}"}} {count}' for kind, count in sorted((redis_errors or {}).items())
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -82,11 +91,6 @@ def family(metric: Metric, numbers: Mapping[str, float]) -> list[str]:
 
 def gauge(name: str, text: str, value: int, labels: str = "") -> list[str]:
     return [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name}{labels} {value}"]
-
-
-def counter_by_kind(name: str, text: str, counts: Mapping[str, int]) -> str:
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} counter"]
-    return "\n".join([*lines, *(f'{name}{{kind="{kind}"}} {count}' for kind, count in sorted(counts.items()))]) + "\n"
 
 
 def histogram(name: str, text: str, number: str, stats: Numbers) -> list[str]:

@@ -14,6 +14,7 @@ from tests.router.fleet import Fleet, Peer, Queue, raw_blocks, sok
 from tests.router.session.test_outgoing import until
 from weir.client.smp import Request
 from weir.crypto.block import pad_block
+from weir.redis import operations
 from weir.redis.embedded import Embedded
 from weir.router.session.session import Session
 from weir.runtime import turns as turning
@@ -69,7 +70,7 @@ async def connect(fleet: Fleet, **options: Any) -> tuple[Peer, Session]:
 def in_redis_hands(fleet: Fleet) -> int:
     """Scripts and reads that are written and not answered; a body's SET goes with its script."""
     muxes = set(fleet[0].store.core.muxes)
-    return sum(op[1].__name__ != "_ignore" for mux in muxes for op in mux._pending)
+    return sum(op is not operations.BODY for mux in muxes for op in mux._pending)
 
 
 async def sender(fleet: Fleet) -> tuple[Peer, Session, Queue]:

@@ -11,7 +11,7 @@ from weir.router.surface.metrics import render_fleet
 from weir.router.surface.page import render_page
 from weir.router.surface.view import OUTAGE, EdgeView, Fleet, memory_problems
 from weir.surface.http import HttpServer, Site, serve_site
-from weir.telemetry.metrics import counter_by_kind, render_edge
+from weir.telemetry.metrics import render_edge
 from weir.transport.server import bind, every_host
 
 
@@ -81,7 +81,11 @@ class _Numbers:
     def edge_metrics(self) -> str:
         edge = self._edge
         uptime = time.time() - edge.started_at
-        rendered = render_edge(edge.gauges(), edge.counted(), ready=edge.ready, uptime=uptime, version=weir.__version__)
-        return rendered + counter_by_kind(
-            "weir_redis_errors_total", "Commands that Redis failed, this edge.", edge.store.failures.totals()
+        return render_edge(
+            edge.gauges(),
+            edge.counted(),
+            ready=edge.ready,
+            uptime=uptime,
+            version=weir.__version__,
+            redis_errors=edge.store.failures.totals(),
         )
