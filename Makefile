@@ -17,9 +17,15 @@ PYTEST_ARGS ?=
 # Tests wait about as long as they compute, so more of them run at once than there are cores.
 WORKERS ?= 3
 FUZZ_SECONDS ?= 60
+# Fault runs: the first seed, how many, how long things fail in each, and how many at a time.
+SEED ?= 1
+RUNS ?= 10
+SECONDS ?= 10
+JOBS ?= 2
 CAN_CLUSTER := [ "$$(id -u)" -eq 0 ] && PATH="$$PATH:/usr/local/go/bin" command -v go >/dev/null
 
-.PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz fuzz-edge soak bench lock test-cluster image clean
+.PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz fuzz-edge soak faults bench lock
+.PHONY: test-cluster image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +88,9 @@ fuzz-edge: setup ## send mutated commands to real edges for FUZZ_SECONDS=60 (SEE
 
 soak: setup ## kill edges, Redis and clients during a long run of messages; nothing may be lost
 	@$(BIN)/python -m pytest -m soak --timeout 3600 $(PYTEST_ARGS)
+
+faults: setup ## break edges, Redis, network and clocks by a seeded plan (SEED=1 RUNS=10 SECONDS=10); docs/reliability.md
+	@$(BIN)/python -m tests.faults --seed $(SEED) --runs $(RUNS) --seconds $(SECONDS) --jobs $(JOBS)
 
 bench: setup ## measure this machine's bars (docs/bench.md)
 	@$(BIN)/weir bench all

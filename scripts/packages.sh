@@ -12,9 +12,10 @@ declare -A package=(
   [java]=openjdk-17-jre-headless
   [mvn]=maven
   [faketime]=faketime
+  [tc]=iproute2
 )
 missing=()
-for command in redis-server openssl chromium chromedriver java mvn faketime; do
+for command in redis-server openssl chromium chromedriver java mvn faketime tc; do
   command -v "$command" >/dev/null || missing+=("${package[$command]}")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -12,7 +12,16 @@ from typing import ClassVar, Protocol
 import redis
 
 from tests.redis.test_failover import client_of_sentinel, sentinel
-from tests.support.redis import DEBIAN, SERVERS, client_of, discard, start_cluster, start_server, until
+from tests.support.redis import (
+    CLUSTER_OPTIONS,
+    DEBIAN,
+    SERVERS,
+    client_of,
+    discard,
+    start_cluster,
+    start_server,
+    until,
+)
 from tests.support.reshard import Reshard
 from weir.redis.embedded import Embedded, start_embedded
 from weir.redis.partitions import TAGS
@@ -129,8 +138,7 @@ class ClusterGroup:
         killed.kill()
         count = len(masters)
         await asyncio.to_thread(until, lambda: sum(self._role(n) == "master" for n in survivors) == count, 40)
-        options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
-        back = start_embedded(killed.directory, server=self.server, port=port, options=options)
+        back = start_embedded(killed.directory, server=self.server, port=port, options=CLUSTER_OPTIONS)
         nodes[nodes.index(killed)] = back
         with client_of(back) as client:
             await asyncio.to_thread(until, lambda: client.info("replication").get("master_link_status") == "up", 40)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,12 +35,12 @@ class Deployment:
             (self.directory / "placement.key").write_text(os.urandom(32).hex())
         self.fingerprint = load_identity(identity).fingerprint
 
-    def environment(self, port: int) -> dict[str, str]:
+    def environment(self, host: str, port: int) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
         return {
             **own,
-            "WEIR_TRANSPORT_HOSTS": "127.0.0.1",
-            "WEIR_TRANSPORT_LISTEN": "127.0.0.1",
+            "WEIR_TRANSPORT_HOSTS": host,
+            "WEIR_TRANSPORT_LISTEN": host,
             "WEIR_TRANSPORT_PORTS": str(port),
             "WEIR_TRANSPORT_IDENTITY": str(self.directory / "identity"),
             "WEIR_REDIS_URL": self.redis_url,
@@ -51,16 +51,30 @@ class Deployment:
         }
 
 
-def _die_with_parent() -> None:
-    """A test run that is killed leaves no edges behind."""
+def die_with_parent() -> None:
+    """A test run that is killed leaves no processes behind."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class EdgeProcess:
     """One edge on a port of its own; after `kill` or `stop`, `start` starts its successor there."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        host: str = "127.0.0.1",
+        *,
+        inside: Sequence[str] = (),
+        program: Sequence[str] = ("weir.cli.main",),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`inside`: the words that start a command where the edge shall run; `program`: a module and its first words;
+        `environment`: variables of this edge alone."""
         self.deployment = deployment
+        self.host = host
+        self._inside = inside
+        self._program = program
+        self._environment = environment or {}
         self.port = free_port()
         self.edge_id = ""
         self.log = Path(tempfile.mkstemp(prefix="edge-", suffix=".log", dir=deployment.directory)[1])
@@ -68,7 +82,7 @@ class EdgeProcess:
 
     @property
     def address(self) -> SmpAddress:
-        return SmpAddress(self.deployment.fingerprint, ("127.0.0.1",), self.port)
+        return SmpAddress(self.deployment.fingerprint, (self.host,), self.port)
 
     @property
     def running(self) -> bool:
@@ -84,14 +98,14 @@ class EdgeProcess:
         read, write = os.pipe()
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "weir.cli.main", "smp", "edge", "--ready-fd", str(write)],
-                env=self.deployment.environment(self.port),
+                [*self._inside, sys.executable, "-m", *self._program, "smp", "edge", "--ready-fd", str(write)],
+                env={**self.deployment.environment(self.host, self.port), **self._environment},
                 pass_fds=(write,),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         os.close(write)
         with os.fdopen(read, "rb") as pipe:

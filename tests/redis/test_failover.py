@@ -27,13 +27,13 @@ _SERVER = DEBIAN or SERVERS["valkey"]
 
 
 @contextmanager
-def sentinel(master_port: int) -> Iterator[str]:
+def sentinel(master_port: int, host: str = "127.0.0.1") -> Iterator[str]:
     """Start one Sentinel that decides alone and soon. Yield its URL for the store."""
     port = free_port()
     directory = Path(tempfile.mkdtemp(prefix="weir-sentinel-"))
     config = directory / "sentinel.conf"
     config.write_text(
-        f"port {port}\nbind 127.0.0.1\ndir {directory}\nsentinel monitor weir 127.0.0.1 {master_port} 1\n"
+        f"port {port}\nbind {host}\ndir {directory}\nsentinel monitor weir {host} {master_port} 1\n"
         "sentinel down-after-milliseconds weir 800\nsentinel failover-timeout weir 5000\n"
     )
     assert _SERVER is not None
@@ -41,7 +41,7 @@ def sentinel(master_port: int) -> Iterator[str]:
         [_SERVER, config, "--sentinel"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=directory
     )
     try:
-        yield f"redis+sentinel://127.0.0.1:{port}/weir"
+        yield f"redis+sentinel://{host}:{port}/weir"
     finally:
         process.kill()
         process.wait()
@@ -115,7 +115,8 @@ async def test_sentinel() -> None:
 
 
 def client_of_sentinel(url: str) -> "redis.Redis":
-    return redis.Redis(port=int(url.split(":")[2].partition("/")[0]))
+    host, _, port = url.removeprefix("redis+sentinel://").partition("/")[0].partition(":")
+    return redis.Redis(host=host, port=int(port))
 
 
 def master_of(nodes: list[Embedded], p: int) -> Embedded:

@@ -65,6 +65,7 @@ def _servers() -> dict[str, Path | None]:
 SERVERS = _servers()
 DEBIAN = SERVERS["redis7"] or SERVERS["redis8"]  # built with TLS, and it can be a Sentinel
 CLUSTERS = {"cluster": "valkey", "cluster6": "redis6", "cluster8": "redis8"}
+CLUSTER_OPTIONS = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
 # The newest server alone and the oldest as a cluster differ most: in their commands, and in how Weir speaks to them.
 _ALWAYS = {"valkey", "redis6", "cluster6"}
 
@@ -111,22 +112,26 @@ def start_server(server: Path | None = None, **settings: Any) -> Embedded:
 
 def start_cluster(server: Path, *, masters: int = 3, replicas: int = 0) -> RedisServer:
     """A cluster on loopback with short time-outs."""
-    nodes = [_cluster_node(server) for _ in range(masters * (1 + replicas))]
+    return form_cluster([_cluster_node(server) for _ in range(masters * (1 + replicas))], masters)
+
+
+def form_cluster(nodes: list[Embedded], masters: int) -> RedisServer:
+    """Join nodes that are empty: the first ones become masters, each of the rest a replica of one of them."""
     clients = [client_of(node) for node in nodes]
     step = 16384 // masters + 1
     for n, client in enumerate(clients[:masters]):
         slots = range(n * step, min((n + 1) * step, 16384))
         client.execute_command("CLUSTER", "ADDSLOTS", *slots)
         client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", n + 1)
-    first = clients[0].connection_pool.connection_kwargs["port"]
+    first = clients[0].connection_pool.connection_kwargs
     for client in clients[1:]:
-        client.execute_command("CLUSTER", "MEET", "127.0.0.1", first)
+        client.execute_command("CLUSTER", "MEET", first["host"], first["port"])
     until(lambda: all(_cluster_info(c)["cluster_known_nodes"] == str(len(nodes)) for c in clients))
     for n, client in enumerate(clients[masters:]):
         master = clients[n % masters].execute_command("CLUSTER", "MYID").decode()
         until(lambda c=client, m=master: c.execute_command("CLUSTER", "REPLICATE", m) in (b"OK", True))
     until(lambda: all(_cluster_info(c)["cluster_state"] == "ok" for c in clients))
-    if replicas:
+    if replicas := len(nodes) // masters - 1:
         until(lambda: all(c.info("replication")["connected_slaves"] == replicas for c in clients[:masters]))
     for client in clients:
         client.close()
@@ -151,8 +156,7 @@ def join_cluster(cluster: RedisServer, server: Path) -> Embedded:
 
 
 def _cluster_node(server: Path) -> Embedded:
-    options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-replica-validity-factor": "0"}
-    return start_server(server, port=free_port(), options=options)
+    return start_server(server, port=free_port(), options=CLUSTER_OPTIONS)
 
 
 def _cluster_info(client: "redis.Redis") -> dict[str, str]:

@@ -1,0 +1,390 @@
+"""Judges a history (history.py): a pure function with a model of its own, which knows nothing of the router's code.
+
+A command without an answer may have been executed, may still be executed later, or never: the model accepts all three.
+What the model demands:
+
+- A message whose SEND was answered OK is delivered, unless its queue was deleted.
+- No message is delivered to a subscription or a GET that began after the message's ACK was answered OK, nor again on
+  the connection that acknowledged it.
+- A message is not delivered before one whose SEND was answered OK before its own SEND began.
+- A message is stored once, and never when its SEND was refused.
+- A connection gets no message of a queue after END or DELD, until it subscribes again.
+- A queue exists until a DEL, and never after a DEL that was answered OK. Commands are refused for no other reason.
+- A subscriber that stays connected hears DELD if the queue is gone, and only then.
+- In the end at most one connection believes that it is subscribed to a queue or a service. It has got every message,
+  and a probe message reaches it.
+- In the end each service's count and hash are those of its queues, and keys, notifiers and links are as last written.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.history import Line
+
+Key = int | str  # what a connection subscribes to: a queue's number or a service's name
+_SUBSCRIBES = {"SUB", "SUBS"}
+_MOST_UNKNOWN = 14  # queues of one service whose association is unknown; every subset of them is tried
+
+
+@dataclass
+class Sent:
+    """One attempt to send a message."""
+
+    value: int
+    called: int  # place in the history
+    probe: bool
+    result: str = "unknown"
+    done: int | None = None
+    first: int | None = None  # where it was delivered for the first time
+    message: str = ""
+
+    def confirmed_before(self, other: Sent) -> bool:
+        return self.result == "ok" and self.done is not None and self.done < other.called
+
+
+@dataclass
+class Register:
+    """Something that a queue has one of: the last confirmed value holds, or one whose write was not answered."""
+
+    confirmed: Any
+    unknown: set[Any] = field(default_factory=set)
+
+    @property
+    def possible(self) -> set[Any]:
+        return {self.confirmed, *self.unknown}
+
+    def settle(self, value: Any, result: str) -> None:
+        if result == "ok":
+            self.confirmed = value
+        if result != "unknown":
+            self.unknown.discard(value)
+
+
+@dataclass
+class Queue:
+    number: int
+    id: bytes
+    sent: dict[int, Sent] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)  # message id → value
+    acked: dict[str, int] = field(default_factory=dict)  # message id → where its ACK was answered OK
+    registers: dict[str, Register] = field(default_factory=dict)
+    deletes: dict[int, str] = field(default_factory=dict)  # DEL's op → its result
+    deleted_by: set[int] = field(default_factory=set)  # connections
+    exists: bool | None = None
+
+    def register(self, what: str) -> Register:
+        return self.registers.setdefault(what, Register(""))
+
+    @property
+    def may_be_deleted(self) -> bool:
+        return any(result != "refused" for result in self.deletes.values())
+
+
+@dataclass
+class Subscription:
+    """What a connection knows about its subscription to a queue or a service."""
+
+    began: int  # the first SUB or SUBS since the subscription last ended
+    asked: int  # the last call of one, or the last answer
+    open_calls: dict[int, int] = field(default_factory=dict)  # SUB and SUBS that are not answered OK: op → place
+    believes: bool = False
+    deleted: bool = False  # the connection heard DELD
+    given: dict[str, int] = field(default_factory=dict)  # message id → where it was delivered last
+
+    def gave_before(self, message: str) -> bool:
+        """Whether the message came since the last SUB, and no SUB is under way that brings it again."""
+        return not self.open_calls and self.given.get(message, -1) > self.asked
+
+
+@dataclass
+class Connection:
+    number: int
+    service: str
+    is_open: bool = True
+    alive: bool = False
+    subscriptions: dict[Key, Subscription] = field(default_factory=dict)
+    acked: set[str] = field(default_factory=set)
+
+
+def check(history: Iterable[Line]) -> list[str]:
+    """Return what must not have happened, one sentence each."""
+    model = _Model()
+    for place, line in enumerate(history):
+        model.take(place, line)
+    model.finish()
+    return model.problems
+
+
+class _Model:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._queues: dict[int, Queue] = {}
+        self._connections: dict[int, Connection] = {}
+        self._calls: dict[int, tuple[int, Line]] = {}
+        self._asking: dict[int, Subscription] = {}  # ACK's op → the subscription that its answer may bring a message
+        self._totals: dict[str, tuple[int, str]] = {}
+        self._settled: list[tuple[Connection, dict[Key, Subscription]]] = []  # living connections, at the end
+        self._drained = False
+        self._at = 0.0
+
+    def take(self, place: int, line: Line) -> None:
+        self._at = line.get("at", 0.0)
+        handler = getattr(self, f"_on_{line['is']}", None)
+        if handler is not None:
+            handler(place, line)
+
+    def _found(self, text: str) -> None:
+        self.problems.append(f"{text} ({self._at:.3f} s)")
+
+    # Lines
+
+    def _on_queue(self, _place: int, line: Line) -> None:
+        queue = self._queues[line["queue"]] = Queue(line["queue"], bytes.fromhex(line["id"]))
+        queue.registers["service"] = Register(line["service"])
+        queue.registers["key"] = Register(line.get("key", ""))
+
+    def _on_open(self, _place: int, line: Line) -> None:
+        self._connections[line["conn"]] = Connection(line["conn"], line["service"])
+
+    def _on_close(self, _place: int, line: Line) -> None:
+        connection = self._connections[line["conn"]]
+        connection.is_open = False
+        connection.subscriptions = {}
+
+    def _on_alive(self, _place: int, line: Line) -> None:
+        self._connections[line["conn"]].alive = True
+
+    def _on_rested(self, _place: int, _line: Line) -> None:
+        self._settle()
+        for queue in self._queues.values():
+            for conn, _ in self._receivers(queue):
+                stuck = [sent.value for sent in queue.sent.values() if sent.result == "ok" and sent.first is None]
+                if stuck and queue.exists is not False:
+                    self._found(f"queue {queue.number}: its subscriber {conn.number} did not get messages {stuck}")
+
+    def _on_settled(self, _place: int, _line: Line) -> None:
+        self._settle()
+
+    def _settle(self) -> None:
+        alive = [conn for conn in self._connections.values() if conn.alive and conn.is_open]
+        self._settled = [(conn, copy.deepcopy(conn.subscriptions)) for conn in alive]
+
+    def _on_drained(self, _place: int, _line: Line) -> None:
+        self._drained = True
+
+    def _on_exists(self, _place: int, line: Line) -> None:
+        self._queues[line["queue"]].exists = line["exists"]
+
+    def _on_totals(self, _place: int, line: Line) -> None:
+        self._totals[line["service"]] = line["count"], line["hash"]
+
+    def _on_holds(self, _place: int, line: Line) -> None:
+        possible = self._queues[line["queue"]].register(line["what"]).possible
+        if line["value"] not in possible:
+            allowed = sorted(map(str, possible))
+            self._found(f"queue {line['queue']}: its {line['what']} is {line['value']!r}, not one of {allowed}")
+
+    def _on_call(self, place: int, line: Line) -> None:
+        self._calls[line["op"]] = place, line
+        name, conn = line["name"], self._connections[line["conn"]]
+        queue = self._queues.get(line.get("queue", -1))
+        if name in _SUBSCRIBES:
+            key = conn.service or line["queue"]
+            subscription = conn.subscriptions.setdefault(key, Subscription(place, place))
+            subscription.asked = place
+            subscription.open_calls[line["op"]] = place
+        elif name == "SEND" and queue is not None:
+            queue.sent[line["value"]] = Sent(line["value"], place, bool(line.get("probe")))
+        elif name == "DEL" and queue is not None:
+            queue.deletes[line["op"]] = "unknown"
+            queue.deleted_by.add(conn.number)
+        elif name == "ACK" and queue is not None and (asking := _subscription(queue, conn)) is not None:
+            self._asking[line["op"]] = asking
+        if queue is not None and (written := _written(line, conn)) is not None:
+            queue.register(written[0]).unknown.add(written[1])
+
+    def _on_done(self, place: int, line: Line) -> None:
+        called, call = self._calls[line["op"]]
+        name, result, conn = call["name"], line["result"], self._connections[call["conn"]]
+        queue = self._queues.get(call.get("queue", -1))
+        if name in _SUBSCRIBES and result == "ok" and conn.is_open:
+            subscription = conn.subscriptions.setdefault(conn.service or call["queue"], Subscription(called, called))
+            subscription.open_calls.pop(line["op"], None)
+            subscription.asked = place
+            # A service's SUB brings one queue: only SUBS lets the service believe that it has them all.
+            subscription.believes |= bool(conn.service) == (name == "SUBS")
+        if queue is None:
+            return
+        if name == "SEND":
+            sent = queue.sent[call["value"]]
+            sent.result, sent.done = result, place
+            if result == "refused" and sent.first is not None:
+                self._found(f"queue {queue.number}: message {sent.value} was delivered, and its SEND was refused")
+        elif name == "ACK" and result == "ok":
+            queue.acked.setdefault(call["message"], place)
+            conn.acked.add(call["message"])
+        elif name == "DEL":
+            queue.deletes[call["op"]] = result
+        if result == "refused" and line.get("error") == "AUTH" and not (call.get("may_fail") or queue.may_be_deleted):
+            self._found(f"queue {queue.number}: {name} was refused, and nobody deleted the queue")
+        if (written := _written(call, conn)) is not None:
+            queue.register(written[0]).settle(written[1], result)
+
+    def _on_event(self, place: int, line: Line) -> None:
+        name, conn = line["name"], self._connections[line["conn"]]
+        if name == "MSG":
+            self._on_message(place, line, conn)
+            return
+        if name == "ENDS":
+            _end(conn, conn.service)
+            return
+        _end(conn, line["queue"])
+        if name == "DELD":
+            queue = self._queues[line["queue"]]
+            conn.subscriptions[queue.number] = Subscription(place, place, deleted=True)
+            if not queue.may_be_deleted:
+                self._found(f"queue {queue.number}: connection {conn.number} heard DELD, and nobody deleted the queue")
+
+    # Messages
+
+    def _on_message(self, place: int, line: Line, conn: Connection) -> None:
+        queue, message, value = self._queues[line["queue"]], line["message"], line["value"]
+        where = f"queue {queue.number}: message {value}"
+        to = f"to connection {conn.number}"
+        sent = queue.sent.get(value)
+        if sent is None:
+            self._found(f"{where} came {to}, and nobody sent it")
+            return
+        if sent.result == "refused":
+            self._found(f"{where} was delivered, and its SEND was refused")
+        if sent.message not in ("", message) or queue.values.setdefault(message, value) != value:
+            self._found(f"{where} was stored twice")
+        sent.message = message
+        op = line.get("op")
+        subscription = _subscription(queue, conn) or self._asking.get(op)
+        began = subscription.began if subscription is not None else None
+        if op is not None and self._calls[op][1]["name"] == "GET":
+            began, subscription = self._calls[op][0], None
+        if began is None:
+            self._found(f"{where} came {to}, which is not subscribed")
+        elif message in conn.acked:
+            self._found(f"{where} came again {to} after its ACK was answered there")
+        elif began > queue.acked.get(message, place):
+            self._found(f"{where} came {to}, which subscribed after its ACK was answered")
+        elif subscription is not None and subscription.gave_before(message):
+            self._found(f"{where} came twice to one subscription {to}")
+        if subscription is not None:
+            subscription.given[message] = place
+        if sent.first is None:
+            sent.first = place
+            for other in queue.sent.values():
+                if other.confirmed_before(sent) and other.first is None:
+                    self._found(f"{where} came before message {other.value}, which was sent earlier")
+
+    # The end
+
+    def finish(self) -> None:
+        for queue in self._queues.values():
+            self._check_deletion(queue)
+            self._check_delivered(queue)
+            self._check_believers(queue.number, f"queue {queue.number}")
+            self._check_probes(queue)
+        for service in sorted({conn.service for conn in self._connections.values() if conn.service}):
+            self._check_believers(service, f"service {service}")
+            self._check_totals(service)
+
+    def _check_deletion(self, queue: Queue) -> None:
+        if queue.exists and "ok" in queue.deletes.values():
+            self._found(f"queue {queue.number} exists after a DEL that was answered OK")
+        if queue.exists is False and not queue.may_be_deleted:
+            self._found(f"queue {queue.number} is gone, and nobody deleted it")
+        for conn, subscriptions in self._settled:
+            subscription = subscriptions.get(queue.number)
+            if subscription is None:
+                continue
+            if subscription.deleted and queue.exists:
+                self._found(f"queue {queue.number}: connection {conn.number} heard DELD, and the queue exists")
+            if subscription.believes and queue.exists is False and conn.number not in queue.deleted_by:
+                self._found(f"queue {queue.number} is gone, and its subscriber {conn.number} did not hear DELD")
+
+    def _check_delivered(self, queue: Queue) -> None:
+        for sent in queue.sent.values():
+            if self._drained and queue.exists is not False and sent.result == "ok" and sent.first is None:
+                self._found(f"queue {queue.number}: message {sent.value} is lost")
+
+    def _believers(self, key: Key) -> list[tuple[Connection, Subscription]]:
+        return [(conn, subs[key]) for conn, subs in self._settled if key in subs and subs[key].believes]
+
+    def _check_believers(self, key: Key, name: str) -> None:
+        numbers = [conn.number for conn, _ in self._believers(key)]
+        if len(numbers) > 1:
+            self._found(f"{name}: connections {numbers} believe that they are subscribed")
+
+    def _receivers(self, queue: Queue) -> list[tuple[Connection, Subscription]]:
+        """Who believes that it gets this queue's messages."""
+        service = queue.register("service")
+        return self._believers(service.confirmed if service.confirmed and not service.unknown else queue.number)
+
+    def _check_probes(self, queue: Queue) -> None:
+        for sent in queue.sent.values():
+            for conn, subscription in self._receivers(queue):
+                if sent.probe and sent.result == "ok" and queue.exists and sent.message not in subscription.given:
+                    self._found(f"queue {queue.number}: its subscriber {conn.number} did not get the probe")
+
+    def _check_totals(self, service: str) -> None:
+        if service not in self._totals:
+            return
+        certain: list[Queue] = []
+        unknown: list[Queue] = []
+        for queue in self._queues.values():
+            possible = queue.register("service").possible
+            if queue.exists is not False and service in possible:
+                (certain if possible == {service} else unknown).append(queue)
+        found = self._totals[service]
+        if not any(_totals([*certain, *some]) == found for some in _subsets(unknown[:_MOST_UNKNOWN])):
+            self._found(
+                f"service {service}: SUBS answers {found}, its queues make {_totals(certain)} "
+                f"({len(unknown)} more may belong to it)"
+            )
+
+
+def _subscription(queue: Queue, conn: Connection) -> Subscription | None:
+    """The subscription that brings a connection the messages of a queue."""
+    own = conn.subscriptions.get(queue.number)
+    if own is not None and own.deleted:
+        return None
+    return conn.subscriptions.get(conn.service) if conn.service else own
+
+
+def _end(conn: Connection, key: Key) -> None:
+    """END, ENDS or DELD: the connection believes no longer. A SUB that is not answered may still bring messages."""
+    ended = conn.subscriptions.pop(key, None)
+    if ended is not None and ended.open_calls:
+        began = min(ended.open_calls.values())
+        conn.subscriptions[key] = Subscription(began, ended.asked, ended.open_calls)
+
+
+def _written(call: Line, conn: Connection) -> tuple[str, Any] | None:
+    """What the command writes: a register's name and the value."""
+    if call["name"] == "SUB" and conn.service:
+        return "service", conn.service
+    return (call["writes"], call["value"]) if "writes" in call else None
+
+
+def _subsets(queues: list[Queue]) -> Iterator[tuple[Queue, ...]]:
+    return itertools.chain.from_iterable(itertools.combinations(queues, n) for n in range(len(queues) + 1))
+
+
+def _totals(queues: Iterable[Queue]) -> tuple[int, str]:
+    """The number of queues and the XOR of the MD5 hashes of their ids."""
+    count = total = 0
+    for queue in queues:
+        count += 1
+        total ^= int.from_bytes(hashlib.md5(queue.id, usedforsecurity=False).digest(), "big")
+    return count, total.to_bytes(16, "big").hex()
