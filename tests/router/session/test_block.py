@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, raw_blocks, sok
+from tests.router.notifier import nkey
 from tests.router.session.test_outgoing import until
 from weir.client.smp import Request
 from weir.crypto.block import pad_block
@@ -129,8 +130,9 @@ async def test_one_block_of_a_connection_in_a_turn(fleet: Fleet) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-async def test_a_few_commands_of_a_block(fleet: Fleet) -> None:
-    """A block of 100 SUBs has sixteen of them under way, whatever a SUB waits for."""
+@pytest.mark.parametrize(("command", "under_way"), [(cmd.GET, 16), (cmd.SUB, 100)])
+async def test_a_few_commands_of_a_block(fleet: Fleet, command: type[cmd.Command], under_way: int) -> None:
+    """A block of 100 GETs has sixteen of them under way, whatever a GET waits for. SUBs share calls to the store."""
     owner = await fleet.client(0)
     r, client = await connect(fleet)
     queues = [await owner.new(subscribe=False) for _ in range(100)]
@@ -145,9 +147,9 @@ async def test_a_few_commands_of_a_block(fleet: Fleet) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "dispatch", counting)
-        replies = await r.smp.send_many([Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in queues])
-    assert replies == [sok(r)] * 100
-    assert most == 16
+        replies = await r.smp.send_many([Request(command(), queue.rcv_id, queue.rcv_key) for queue in queues])
+    assert replies == [sok(r) if command is cmd.SUB else OK()] * 100
+    assert most == under_way
     assert client.incoming.holds == 0 and client.incoming.in_progress == 0 and client.incoming.block is None
 
 
@@ -242,19 +244,22 @@ async def test_large_answers_to_a_client_that_does_not_read(fleet: Fleet) -> Non
 
 @pytest.mark.usefixtures("shared")
 async def test_a_client_that_leaves_before_its_block_is_begun(fleet: Fleet, redis: Embedded) -> None:
-    owner = await fleet.client(0)
+    owner, holder = await fleet.client(0), await fleet.client(0)
     r, client = await connect(fleet)
-    queues = [await owner.new() for _ in range(100)]
+    queues = [await owner.new(secure=True) for _ in range(100)]
+    notifiers = [await nkey(owner, queue) for queue in queues]
+    for notifier in notifiers:
+        assert await holder.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(holder)
     with stopped(redis):
-        for queue in queues:
-            r.smp.submit(cmd.SUB(), queue.rcv_id, queue.rcv_key, lambda _: None)
+        for notifier in notifiers:
+            r.smp.submit(cmd.NSUB(), notifier.ntf_id, notifier.key, lambda _: None)
         r.smp.flush()
         await until(lambda: client.incoming.block is not None)
         r.smp.connection.abort()
         await until(lambda: client.closed)
     await until(lambda: not fleet[0].router._tasks)
-    await owner.smp.ping()
-    ended = owner.smp.events.qsize()
+    await holder.smp.ping()
+    ended = holder.smp.events.qsize()
     assert ended <= 16, "what was not begun displaces nobody"
 
 
