@@ -77,7 +77,9 @@ async def test_redis_clock_is_set_forward(fleet: Fleet, clock: Clock) -> None:
     with between_renewals(fleet):
         assert await leases(fleet) == 64
         clock.set(30)
-        assert await leases(fleet) == 0
+        async with asyncio.timeout(20):  # Redis looks at the clock ten times a second and counts on from there
+            while await leases(fleet):
+                pass
         assert await s.send(sent, b"missed") == OK()
         assert await s.do(cmd.DEL(), gone.rcv_id, gone.rcv_key) == OK()
         assert await newer.sub(taken) == sok(newer)
