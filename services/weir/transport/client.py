@@ -49,13 +49,13 @@ class ClientConnection(TlsStream):
 
     __slots__ = (
         "_context",
-        "_waiting_blocks",
         "_handler",
         "_handshake_state",
         "_peer_chain",
         "_rcv_chain",
         "_ready",
         "_snd_chain",
+        "_waiting_blocks",
         "server_key",
         "server_versions",
         "session",

@@ -42,12 +42,12 @@ class Handler(Protocol):
 
 class Connection(TlsStream):
     __slots__ = (
-        "_waiting_blocks",
         "_handler",
         "_handshake_state",
         "_listener",
         "_rcv_chain",
         "_snd_chain",
+        "_waiting_blocks",
         "created",
         "id",
         "in_turn",

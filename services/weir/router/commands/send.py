@@ -1,8 +1,8 @@
 """SEND: the message is encrypted to its recipient here, once, and stored. Whoever delivers it forwards the bytes.
 
 Messages of one session to one queue keep their order, whatever happens to the queue's credentials meanwhile. The SENDs
-that are not answered are kept in order, one line per queue (`Session.sends`). If a SEND is not sent yet, must be sent again, or was
-sent with another revision of the record, the SENDs behind it wait:
+that are not answered are kept in order, one line per queue (`Session.sends`). If a SEND is not sent yet, must be sent
+again, or was sent with another revision of the record, the SENDs behind it wait:
 
     line of a queue    [sent, rev 4] [sent, rev 4] [rev 5: waits]     ← a STALE answer to the first restarts all three
 """
