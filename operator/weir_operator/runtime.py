@@ -135,7 +135,7 @@ class Runtime:
             await asyncio.sleep(2)
 
     async def _list_children(self) -> set[Key]:
-        """List all children into the cache. Return the owners of those that were not known as they are.
+        """List all children into the cache. Return the owners of children that were unknown or have changed.
 
         This comes before the first reconciliation, because a child that is merely unknown would be taken for a deleted
         one. It is repeated later, for changes between this list and the start of the watches.

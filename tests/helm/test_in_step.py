@@ -8,13 +8,18 @@ import re
 import pytest
 import yaml
 
-from tests.helm.charts import CHART, NEEDS_HELM, REPO
+from tests.helm.charts import CHART, NEEDS_HELM, REPO, tool
 from tests.helm.scripts import chart, dashboards
 
 
-@NEEDS_HELM
 def test_made_files_are_in_step() -> None:
     assert chart.check() == [], "run scripts/chart.py sync"
+
+
+@NEEDS_HELM
+def test_the_operator_for_kustomize_is_in_step() -> None:
+    tool("helm")
+    assert (REPO / "k8s/base/operator.yaml").read_text() == chart.operator_yaml(), "run scripts/chart.py sync"
 
 
 def test_dashboards_are_in_step() -> None:

@@ -91,7 +91,7 @@ async def test_wrong_passwords_slow_their_address_down(edge: Edge, monkeypatch: 
     for _ in range(3):
         assert await say(new("192.0.2.1"), "auth guess") == ["Current role is CPRNone"]
     monkeypatch.setattr(backoff, "FIRST_PAUSE", 5.0)
-    shared.wrong("192.0.2.1")
+    shared.note_wrong("192.0.2.1")
     for word in ("guess", "boss"):
         assert await say(new("192.0.2.1"), f"auth {word}") == ["error: too many wrong passwords, wait 40 s"]
     assert await say(inside, "auth boss") == ["Current role is CPRAdmin"]

@@ -68,19 +68,3 @@ def test_too_long_is_the_callers_mistake() -> None:
         enc.short(bytes(256))
     with pytest.raises(OverflowError):
         enc.large(bytes(65536))
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"PING", (b"PING", -1)),
-        (b"ACK abc", (b"ACK", 3)),
-        (b"PRXY  x", (b"PRXY", 4)),
-        (b" x", (b"", 0)),
-        (b"PINGS", None),
-        (b"PINGS x", None),
-        (b"", (b"", -1)),
-    ],
-)
-def test_split_tag(data: bytes, expected: tuple[bytes, int] | None) -> None:
-    assert enc.split_tag(data, 4) == expected

@@ -1,4 +1,4 @@
-"""What a bench creates on a router. The bench deletes all of it at its end, so that a live router stays clean.
+"""The queues and services that a bench creates. The bench deletes them at its end, so that a live router stays clean.
 
 Queues are deleted through the protocol. A service can only be removed from the store, which needs `--home`. Without
 `--home`, the service stays without queues until the router forgets it. A router that the bench has started for itself

@@ -1,4 +1,4 @@
-"""`weir bench fairness`: what a well-behaved client notices of a hostile one.
+"""`weir bench fairness`: how much a hostile client slows a well-behaved one.
 
 The bench times SEND→MSG→ACK cycles of one client beside each kind of hostile client. Two routers run on this machine.
 The hostile client works at the other router, where it takes nothing but processor time, and then at the same edge. The
@@ -84,7 +84,7 @@ async def time_cycles(target: Target, count: int) -> list[float]:
                 raise BenchError(f"SEND failed: {describe(answer)}")
             message = (await client.events.get()).reply
             if not isinstance(message, MSG):
-                raise BenchError("the router sent something else than MSG")
+                raise BenchError("the router sent a reply other than MSG")
             answer = await client.send(ACK(message.msg_id), queue.rcv_id, queue.rcv_key)
             if not isinstance(answer, OK):
                 raise BenchError(f"ACK failed: {describe(answer)}")

@@ -40,7 +40,7 @@ class Worker:
         self._after = contextlib.AsyncExitStack()
 
     def creates(self, target: Target) -> Created:
-        """Return what creates queues and deletes them after the measurement."""
+        """Return the creator of queues, which deletes them after the measurement."""
         created = Created(target)
         self._after.push_async_exit(created)
         return created

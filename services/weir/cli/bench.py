@@ -27,7 +27,7 @@ _BENCHES = {
     "association": "SUBs that associate queues with a service, compared with plain SUBs",
     "scale": "two edges compared with one edge",
     "traces": "an edge that traces 1 % of messages, compared with an edge without tracing",
-    "fairness": "what a well-behaved client notices of one that floods, does not read, reconnects …",
+    "fairness": "how much a client that floods, does not read, reconnects … slows another one",
     "timing": "whether the time of an AUTH error tells if a queue exists",
     "all": "all benches, compared with the bars (docs/bench.md)",
 }

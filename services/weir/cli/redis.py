@@ -84,7 +84,7 @@ def _follow(path: Path, server: Embedded, accepted: tuple[str, ...]) -> tuple[st
     try:
         found = _passwords(path)
     except Fail:
-        return accepted  # whoever writes the file may have emptied it first
+        return accepted  # the file is empty for a moment while somebody writes it
     if found == accepted or not server.accept_passwords(found):
         return accepted
     print(f"weir redis: the password file has changed; passwords accepted now: {len(found)}", flush=True)

@@ -52,7 +52,7 @@ async def connect(
 def make_topology(url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> Topology:
     """A topology that is not connected yet. `lua` is the folder of the scripts that its connections load."""
     if url.kind == "cluster":
-        # This imports redis-py, which is slow to import: an edge on one master starts faster without it.
+        # Imported here, because redis-py is slow to import and an edge on one master does not need it.
         from weir.redis.cluster import Cluster
 
         return Cluster(url, deadline=deadline, lua=lua)

@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
                 await self._dial(self)
                 await self._greet()
             except Exception as error:
-                # Whatever it was: without this task, nothing would ever connect again.
+                # Every exception is caught: without this task, nothing would connect again.
                 if not isinstance(error, (OSError, ReplyError, StoreError)):
                     log_mistake("connecting to Redis failed and starts again", error)
                 refused = error.__cause__ if isinstance(error, StoreError) else error

@@ -98,16 +98,7 @@ class Mux(Connection):
     def script(self, wire: bytes, on_reply: OnReply, ctx: Any, late: bool = False) -> None:
         """A script call that ends in the retry flag."""
         self.calls += 1
-        op = [wire, on_reply, ctx, LATE if late else True, self._now]
-        if self._ready:
-            self._pending.append(op)
-            self._out.append(wire)
-            self._dirty = True
-            if not self._flushing:
-                self._flushing = True
-                self._loop.call_soon(self._flush)
-        else:
-            self._waiting.append(op)
+        self._write([wire, on_reply, ctx, LATE if late else True, self._now], True)
 
     def script_of_one_key(self, wire: bytes, on_reply: OnReply, ctx: Any) -> None:
         """A script call that waits neither for its slot's migration nor for durability. A late answer is passed on."""
@@ -120,7 +111,7 @@ class Mux(Connection):
         self.calls += 1
         pieces = (head, body, wire)
         op = [pieces, on_reply, ctx, LATE, self._now]
-        if self._ready:
+        if self._ready:  # the steps of `_write`, without a call: this is the hottest command
             self._pending.append(BODY)
             self._pending.append(op)
             self._out += pieces

@@ -53,7 +53,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         self._http: HttpServer | None = None
         self._control: ControlPort | None = None
         self._metrics: HttpServer | None = None
-        self._saved: dict[str, int] = {}  # what the store was given of `counted`
+        self._saved: dict[str, int] = {}  # the part of `counted` that the store has
         self._sent = Rate()
 
     @classmethod

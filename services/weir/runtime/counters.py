@@ -26,5 +26,5 @@ class Counters:
 
 
 def increase(since: dict[str, int], now: dict[str, int]) -> dict[str, int]:
-    """What was counted between two `totals`."""
+    """The difference between two `totals`."""
     return {name: count - since.get(name, 0) for name, count in now.items() if count != since.get(name, 0)}

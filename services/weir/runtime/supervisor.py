@@ -1,6 +1,6 @@
 """Background jobs that never end in silence.
 
-A job that fails is logged in one line and starts again. Pauses between failures grow from one second to a minute. An
+A job that fails is logged in one line and starts again. Pauses between failures grow from one second to a minute. A
 failure of Redis is expected: a periodic job skips the round without a line. The store counts and logs such failures
 itself (weir/redis/failures.py), and health, metrics and the page show them.
 """

@@ -52,6 +52,6 @@ def configure_logging(level: str, form: str) -> None:
         _JsonFormatter() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # These libraries log the addresses of clients and their request lines.
+    # Libraries that log the addresses of clients and their request lines.
     for noisy in ("aiohttp.access", "asyncio", "urllib3", "opentelemetry"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -49,13 +49,13 @@ class ClientConnection(TlsStream):
 
     __slots__ = (
         "_context",
-        "_early",
         "_handler",
         "_handshake_state",
         "_peer_chain",
         "_rcv_chain",
         "_ready",
         "_snd_chain",
+        "_waiting_blocks",
         "server_key",
         "server_versions",
         "session",
@@ -71,7 +71,7 @@ class ClientConnection(TlsStream):
         self._handshake_state: ClientHandshake[Any] | None = handshake
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._peer_chain: tuple[bytes, ...] = ()
-        self._early: list[bytes] = []
+        self._waiting_blocks: list[bytes] = []
         self._handler: ClientHandler | None = None
         self._rcv_chain: ChainKey | None = None
         self._snd_chain: ChainKey | None = None
@@ -88,8 +88,8 @@ class ClientConnection(TlsStream):
 
     def attach(self, handler: ClientHandler) -> None:
         self._handler = handler
-        early, self._early = self._early, []
-        for block in early:
+        blocks, self._waiting_blocks = self._waiting_blocks, []
+        for block in blocks:
             self._on_raw_block(block)
         if self._transport is None:
             handler.on_closed()
@@ -147,7 +147,7 @@ class ClientConnection(TlsStream):
         if self._handshake_state is not None:
             self._on_handshake_message(self._handshake_state, unpad(block))
         elif self._handler is None:
-            self._early.append(block)
+            self._waiting_blocks.append(block)
         else:
             chain = self._rcv_chain
             content = unpad(block) if chain is None else open_block(chain, block)

@@ -4,7 +4,7 @@
                        (handshakes.py)            (block)   (block)           (the program's)        Handler
 
 The listener limits the time for all steps before the session. Blocks that arrive while a question is open wait in
-`_early`.
+`_waiting_blocks`.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class Handler(Protocol):
 
 class Connection(TlsStream):
     __slots__ = (
-        "_early",
         "_handler",
         "_handshake_state",
         "_listener",
         "_rcv_chain",
         "_snd_chain",
+        "_waiting_blocks",
         "created",
         "id",
         "in_turn",
@@ -67,7 +67,7 @@ class Connection(TlsStream):
         self._listener = listener
         self._handshake_state: ServerHandshake[Any] | None = None
         self.in_turn = False  # the handshake waits for its turn on this edge, not for the client
-        self._early: list[bytes] | None = None  # blocks that arrived while a question was open
+        self._waiting_blocks: list[bytes] | None = None  # blocks that arrived while a question was open
         self._handler: Handler | None = None
         self._rcv_chain: ChainKey | None = None
         self._snd_chain: ChainKey | None = None
@@ -172,8 +172,8 @@ class Connection(TlsStream):
             if self._handler is not None:
                 self._handler.on_blocks(blocks[at:])
                 return
-            if self._early is not None:
-                self._early.append(block)
+            if self._waiting_blocks is not None:
+                self._waiting_blocks.append(block)
             else:
                 self._on_client_hello(unpad(block))
             if self._closing:
@@ -185,7 +185,7 @@ class Connection(TlsStream):
         assert self._handshake_state is not None
         result = self._handshake_state.accept(content)
         if isinstance(result, Question):
-            self._early = []
+            self._waiting_blocks = []
             self.pause_reading()
             self._listener.ask(self, result)
         else:
@@ -196,11 +196,11 @@ class Connection(TlsStream):
         if self._closing:
             return
         assert self._handshake_state is not None
-        early, self._early = self._early, None
+        blocks, self._waiting_blocks = self._waiting_blocks, None
         self._finish(self._handshake_state.resume(question, answer))
         self.resume_reading()
-        if early and not self._closing:
-            self._on_raw_blocks(early)
+        if blocks and not self._closing:
+            self._on_raw_blocks(blocks)
 
     def _finish(self, result: Accepted | Refused) -> None:
         if result.message is not None:

@@ -194,7 +194,7 @@ class SmpClientHandshake(ClientHandshake[ServerHello]):
 
     def _acceptable(self, hello: ServerHello) -> VersionRange:
         if self._proxy and hello.versions.max < PROXY_HANDSHAKE:
-            # Such an old relay encrypts blocks for a proxy too, and then a client's longest messages do not fit.
+            # A relay that old encrypts blocks for a proxy too, and a client's longest messages would not fit.
             return VersionRange(self._versions.min, max(self._versions.min, DELETED_EVENT))
         return self._versions
 

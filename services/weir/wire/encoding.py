@@ -127,17 +127,6 @@ def read_items(data: bytes, at: int, read: Callable[[bytes, int], tuple[T, int]]
     return tuple(values), at
 
 
-def split_tag(data: bytes, longest: int) -> tuple[bytes, int] | None:
-    """Return the tag of a message and the position of the space behind it, which is negative if there is no space.
-
-    `longest` is the length of the longest known tag. None: the tag is longer.
-    """
-    space = data.find(b" ", 0, longest + 1)
-    if space < 0:
-        return None if len(data) > longest else (data, space)
-    return data[:space], space
-
-
 def expect_end(data: bytes, at: int) -> None:
     """Raise `Malformed` unless the bytes end at `at`."""
     if at != len(data):

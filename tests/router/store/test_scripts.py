@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from weir.redis.scripts import Scripts, expand, names
-from weir.router.store import messages, subscriptions
+from weir.router.store import messages, registry, subscriptions
 from weir.router.store.core import LUA
 from weir.router.store.events import Kind
-from weir.router.store.records import NOTIFICATION, QUOTA_MARKER, Assoc, Entry, NtfItem, Status
+from weir.router.store.records import NOTIFICATION, QUOTA_MARKER, Assoc, Entry, NtfItem, Regained, Status
 from weir.router.store.subscriptions import SUBSCRIBED
 
 FOLDER = Path(str(LUA))
@@ -44,31 +44,40 @@ def test_includes_are_expanded_once(name: str) -> None:
     assert text.count("local function first_entry(") <= 1
 
 
-def constants(include: str) -> dict[str, Any]:
-    """The `local A, B = 1, 2` of an include."""
+def constants(name: str) -> dict[str, Any]:
+    """The `local A, B = 1, 2` of a script or an include."""
     found: dict[str, Any] = {}
-    text = (FOLDER / "include" / f"{include}.lua").read_text()
+    text = (FOLDER / f"{name}.lua").read_text()
     for left, right in re.findall(r"^local ([A-Z_, ]+) = ([^-\n]+)", text, re.MULTILINE):
         found |= zip(left.split(", "), map(ast.literal_eval, right.strip().split(", ")), strict=True)
     return found
 
 
 def test_python_and_lua_have_the_same_statuses() -> None:
-    assert constants("status") == {status.name: status.value for status in Status}
+    assert constants("include/status") == {status.name: status.value for status in Status}
 
 
 def test_python_and_lua_have_the_same_associations() -> None:
     expected = {f"ASSOC_{assoc.name}": assoc.value for assoc in Assoc}
-    assert constants("association") == expected | {"SUBSCRIBED": subscriptions.SUBSCRIBED}
+    assert constants("include/association") == expected | {"SUBSCRIBED": subscriptions.SUBSCRIBED}
     assert {SUBSCRIBED + assoc.value for assoc in Assoc}.isdisjoint(status.value for status in Status)
 
 
 def test_python_and_lua_have_the_same_answers_to_ack() -> None:
-    assert constants("acked") == {"EXPIRED": messages.EXPIRED, "REMOVED": messages.REMOVED}
+    assert constants("include/acked") == {"EXPIRED": messages.EXPIRED, "REMOVED": messages.REMOVED}
+
+
+def test_python_and_lua_have_the_same_answers_about_services() -> None:
+    assert constants("ensure_service") == {"OTHER_ROLE": registry.OTHER_ROLE, "REPLACED": registry.REPLACED}
+    assert constants("rotate") == {"UNKNOWN": registry.UNKNOWN, "TAKEN": registry.TAKEN}
+
+
+def test_python_and_lua_have_the_same_answers_to_reassert() -> None:
+    assert constants("include/regain") == {state.name: state.value for state in Regained}
 
 
 def test_python_and_lua_have_the_same_layout_of_an_entry() -> None:
-    lua = constants("entry")
+    lua = constants("include/entry")
     assert (lua["NOTIFICATION"], lua["QUOTA_MARKER"]) == (NOTIFICATION, QUOTA_MARKER)
     raw = Entry(b"m" * 24, 0x01020304, 3, b"t" * 25).pack()
     assert raw[: lua["MESSAGE_ID"]] == b"m" * 24
@@ -77,14 +86,14 @@ def test_python_and_lua_have_the_same_layout_of_an_entry() -> None:
 
 
 def test_python_and_lua_have_the_same_layout_of_a_notification() -> None:
-    lua = constants("item")
+    lua = constants("include/item")
     raw = NtfItem(0x01020304, b"n" * 24, b"meta").pack()
     assert raw[lua["ITEM_TIME"] - 1 :][:4] == b"\1\2\3\4"
     assert raw[lua["NONCE"] - 1 : lua["NONCE_END"]] == b"n" * 24
 
 
 def test_python_and_lua_have_the_same_kinds_of_events() -> None:
-    assert constants("event") == {kind.name: kind.value.decode() for kind in Kind}
+    assert constants("include/event") == {kind.name: kind.value.decode() for kind in Kind}
 
 
 def test_every_include_is_used() -> None:

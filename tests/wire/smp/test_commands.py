@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import Phase, find, settings
 
+from tests.wire import strategies
 from weir.wire.smp import commands as c
 from weir.wire.versions import NAMES, SMP_RANGE
 
@@ -32,6 +34,12 @@ def test_the_documentation_names_the_command_and_its_first_version(declared: c.C
         assert declared.first_version == NAMES
     commands = re.findall(r"^\| ((?:[A-Z]{3,5}(?:, )?)+) \|", _PROTOCOL, re.M)
     assert [row for row in commands if tag in row.split(", ")]
+
+
+@pytest.mark.parametrize("kind", c.DECLARATIONS, ids=lambda kind: kind.__name__)
+def test_the_strategy_makes_the_command(kind: type[c.Command]) -> None:
+    without_shrinking = settings(phases=[Phase.generate], max_examples=2000, database=None)
+    assert find(strategies.commands, lambda command: isinstance(command, kind), settings=without_shrinking)
 
 
 def test_roles_of_services() -> None:

@@ -17,7 +17,7 @@ _KEY_DIRECTORIES = {"apns": names.APNS_DIR, "fcm": names.FCM_DIR}
 
 
 def desired_state(router: Router, observed: Observed) -> list[Manifest]:
-    """Every child, in the order in which they are applied. Pure, as that of an SMPRouter."""
+    """Every child, in the order in which they are applied. Pure, like the desired state of an SMPRouter."""
     config = config_file(router, published_hosts(router, observed), published_port(router, observed, PROTOCOL))
     return [
         *foundation(router, COMPONENT, config),

@@ -9,7 +9,7 @@ from weir_operator.kube.schema import Schema, choice, flag, group, integer, name
 
 def spec() -> Schema:
     return group(
-        "What the notification router should be.",
+        "The desired state of the notification router.",
         **parts.image(),
         hosts=parts.hosts(),
         ports=group(
@@ -45,14 +45,14 @@ def spec() -> Schema:
         placement=parts.placement(),
         telemetry=parts.telemetry(),
         rollout=group(
-            "How pods are replaced: at most one is missing at a time.",
+            "Replacement of pods: at most one is missing at a time.",
             gracePeriodSeconds=integer("Time a pod has to stop.", 1, 86_400, default=60),
         ),
         disruptionBudget=flag("Make a PodDisruptionBudget when there are two pods or more.", True),
         networkPolicy=parts.network_policy(),
         maintenance=group(
             "Switches for maintenance.",
-            paused=flag("The operator leaves the children as they are; status goes on.", False),
+            paused=flag("The operator changes no children; the status stays current.", False),
             edges=choice("Stopped: no pod runs.", "Running", "Stopped", default="Running"),
         ),
         **parts.pods(),
@@ -62,7 +62,7 @@ def spec() -> Schema:
 def status() -> Schema:
     return {
         "type": "object",
-        "description": "What the notification router is.",
+        "description": "The observed state of the notification router.",
         "properties": parts.router_status(),
     }
 

@@ -48,7 +48,7 @@ class Observed:
     control_secret: Mapping[str, str] | None = None  # data of NAME-control; None: the operator makes none
     address: str | None = None
     public_host: str | None = None  # of the load balancer
-    node_port: int | None = None  # that the cluster chose
+    node_port: int | None = None  # chosen by the cluster
     replicas: int | None = None  # of the Deployment, as an autoscaler has set it
 
 

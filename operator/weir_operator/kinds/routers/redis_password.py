@@ -142,8 +142,8 @@ class PasswordRotation:
         return Rotation(chosen, events, again)
 
     async def _write(self, key: Key, router: Router, known: Data, step: Step) -> Stored | None:
-        """Write a step. None: NAME-store is not what the step was decided by. The watch is behind then, and will start
-        another round."""
+        """Write a step. None: NAME-store has changed since the step was decided. The watch is behind, and
+        will start another round."""
         name = names.store(router.name)
         live = await self._api.get("Secret", router.namespace, name)
         if live is None or (live.get("data") or {}).get(names.REDIS_PASSWORD) != known[names.REDIS_PASSWORD]:

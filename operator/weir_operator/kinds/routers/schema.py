@@ -38,18 +38,18 @@ AGE_COLUMN = column("Age", ".metadata.creationTimestamp", "date")
 def image() -> dict[str, Any]:
     return {
         "image": text(
-            "Image the pods run. Unset: the operator's own default, so that an operator upgrade upgrades the pods.",
+            "Image of the pods. Unset: the operator's default, so that an upgrade of the operator upgrades the pods.",
             maxLength=512,
             minLength=1,
         ),
-        "imagePullPolicy": choice("When the image is pulled.", "Always", "IfNotPresent", "Never"),
+        "imagePullPolicy": choice("Pull policy of the image.", "Always", "IfNotPresent", "Never"),
         "imagePullSecrets": items("Secrets with registry credentials.", names("Name of a Secret."), 8),
     }
 
 
 def hosts() -> Schema:
     return items(
-        "Host names or addresses clients find the router under, in the order they appear in its address."
+        "Host names or addresses of the router, in the order in which they appear in its address."
         " Empty: the load balancer's address, or the name of the Service inside the cluster.",
         text("A DNS name, an onion name or an IP address.", pattern=HOST, maxLength=253, minLength=1),
         8,
@@ -71,17 +71,17 @@ def identity() -> Schema:
         "The router's identity: the CA whose fingerprint is in its address.",
         secretName=names(
             "A Secret with ca.crt and ca.key, or with ca.crt, server.crt and server.key when the CA's key is kept"
-            " elsewhere. Unset: made once by the operator, and kept in NAME-identity."
+            " elsewhere. Unset: the operator makes the identity once, and keeps it in NAME-identity."
         ),
         keyType=choice(
-            "Kind of keys the operator makes. Clients with Go's crypto/tls or rustls cannot connect to Ed448.",
+            "Kind of keys that the operator makes. Clients with Go's crypto/tls or rustls cannot connect to Ed448.",
             "Ed25519",
             "Ed448",
             default="Ed25519",
         ),
         whenDeleted=choice(
-            "What happens to an identity the operator made when the router is deleted. A lost identity is a lost"
-            " address: clients cannot be told of another.",
+            "Whether an identity that the operator made is kept when the router is deleted. Without the identity"
+            " the address is lost, and clients cannot be told of another.",
             "Retain",
             "Delete",
             default="Retain",
@@ -97,8 +97,8 @@ def certificate() -> Schema:
             "renewBeforeDays must be less than lifetimeDays",
             ".renewBeforeDays",
         ),
-        lifetimeDays=integer("Days a new online certificate is valid.", 1, 3650, default=90),
-        renewBeforeDays=integer("Days before its end when it is renewed.", 0, 3649, default=30),
+        lifetimeDays=integer("Days for which a new online certificate is valid.", 1, 3650, default=90),
+        renewBeforeDays=integer("Days before its expiry at which the certificate is renewed.", 0, 3649, default=30),
     )
 
 
@@ -126,7 +126,7 @@ def redis() -> Schema:
             size=text("Size of the volume.", pattern=QUANTITY, maxLength=16, default="1Gi"),
             storageClassName=names("StorageClass of the volume. Unset: the cluster's default."),
             whenDeleted=choice(
-                "What happens to the volume, queues and messages in it, when the router is deleted.",
+                "Whether the volume, with queues and messages, is kept when the router is deleted.",
                 "Retain",
                 "Delete",
                 default="Retain",
@@ -135,7 +135,7 @@ def redis() -> Schema:
         resources=resources("100m", "128Mi"),
     )
     external = group(
-        "A Redis, Sentinel or Cluster that is given.",
+        "Your own Redis, Sentinel or Cluster.",
         rule("has(self.url) != has(self.urlSecret)", "exactly one of url and urlSecret must be set", ".url"),
         default=False,
         url=text(
@@ -146,7 +146,7 @@ def redis() -> Schema:
         passwordSecret=secret_key("A Secret that holds the password, when it is not in the URL.", "password"),
     )
     return group(
-        "Where queues and messages are. Neither embedded nor external: embedded with its defaults.",
+        "The Redis with queues and messages. Neither embedded nor external: embedded with its defaults.",
         rule(
             "!(has(self.embedded) && has(self.external))",
             "only one of embedded and external may be set",
@@ -166,21 +166,21 @@ def redis() -> Schema:
         embedded=embedded,
         external=external,
         durability=choice(
-            "What an OK promises: everysec (written, on disk within a second), fsync (on disk), replicated (held by"
+            "The promise of an OK: everysec (written, on disk within a second), fsync (on disk), replicated (on"
             " `replicas` replicas).",
             "everysec",
             "fsync",
             "replicated",
             default="everysec",
         ),
-        replicas=integer("Replicas that must have a write, with durability replicated.", 1, 16, default=1),
-        replicaTimeout=duration("How long a write waits for them.", "1s"),
+        replicas=integer("Replicas that must confirm a write, with durability replicated.", 1, 16, default=1),
+        replicaTimeout=duration("Time that a write waits for the replicas.", "1s"),
     )
 
 
 def exposure(*extra: Schema) -> Schema:
     return group(
-        "How clients reach the router. TLS always passes through to the edges.",
+        "The way of clients to the router. TLS always passes through to the edges.",
         rule(
             "!has(self.nodePort) || self.type in ['NodePort', 'LoadBalancer']",
             "nodePort needs type NodePort or LoadBalancer",
@@ -211,14 +211,18 @@ def exposure(*extra: Schema) -> Schema:
             "HostPort",
             default="ClusterIP",
         ),
-        annotations=mapping("Annotations of the Service, as load balancers want them."),
+        annotations=mapping("Annotations of the Service, e.g. for its load balancer."),
         nodePort=integer("Port on every node; unset: the cluster chooses.", 1, 65535),
         hostPort=integer("Port on the nodes that run an edge; unset: the SMP port.", 1, 65535),
         loadBalancerClass=text("Class of the load balancer.", maxLength=253, minLength=1),
         loadBalancerSourceRanges=items(
             "Networks that may connect.", text("A CIDR.", pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$", maxLength=64), 64
         ),
-        externalTrafficPolicy=choice("Local keeps client addresses on one node.", "Cluster", "Local"),
+        externalTrafficPolicy=choice(
+            "Local: an edge gets the connections that arrive at its own node, with the clients' addresses.",
+            "Cluster",
+            "Local",
+        ),
     )
 
 
@@ -235,26 +239,28 @@ def resources(cpu: str, memory: str) -> Schema:
             "maxProperties": 8,
         }
 
-    requests = quantities("What is set aside for a pod.") | {"default": {"cpu": cpu, "memory": memory}}
-    return group("CPU and memory of a pod.", requests=requests, limits=quantities("What a pod may take at most."))
+    requests = quantities("CPU and memory that a pod requests.") | {"default": {"cpu": cpu, "memory": memory}}
+    return group(
+        "CPU and memory of a pod.", requests=requests, limits=quantities("The most CPU and memory that a pod may use.")
+    )
 
 
 def placement() -> Schema:
     return group(
-        "Where pods run.",
-        nodeSelector=mapping("Labels a node must have."),
+        "Placement of the pods on nodes.",
+        nodeSelector=mapping("Labels that a node must have."),
         tolerations=anything("Tolerations of the pods.", "array"),
-        affinity=anything("Affinity of the pods. Unset: edges keep apart from each other where they can."),
-        topologySpreadConstraints=anything("How pods spread over zones and nodes.", "array"),
+        affinity=anything("Affinity of the pods. Unset: the pods prefer different nodes."),
+        topologySpreadConstraints=anything("Spread of the pods over zones and nodes.", "array"),
         priorityClassName=names("PriorityClass of the pods."),
     )
 
 
 def telemetry() -> Schema:
     return group(
-        "Logs, traces and metrics. None of them ever carries an id, a key or a client's address.",
-        logLevel=choice("Least severe line logged.", "debug", "info", "warning", "error", default="info"),
-        logFormat=choice("Form of log lines.", "text", "json", default="json"),
+        "Logs, traces and metrics. They carry no id, key or client's address.",
+        logLevel=choice("Lowest severity that is logged.", "debug", "info", "warning", "error", default="info"),
+        logFormat=choice("Format of log lines.", "text", "json", default="json"),
         traces=group(
             "OpenTelemetry traces.",
             default=False,
@@ -262,18 +268,18 @@ def telemetry() -> Schema:
             endpoint=text("OTLP/HTTP collector.", pattern=r"^(zipkin\+)?https?://[^\s]+$"),
             sampleRatio={
                 "type": "number",
-                "description": "Share of commands that are traced.",
+                "description": "Fraction of commands that are traced.",
                 "minimum": 0,
                 "maximum": 1,
                 "default": 0.01,
             },
-            sessions=choice("Sessions whose every command is traced.", "off", "services", "all", default="off"),
+            sessions=choice("Sessions of which every command is traced.", "off", "services", "all", default="off"),
         ),
         serviceMonitor=group(
             "A ServiceMonitor for the Prometheus operator, where its CRD is installed.",
-            enabled=flag("Make one.", True),
-            interval=duration("How often edges are scraped.", "30s"),
-            labels=mapping("Labels by which Prometheus selects it."),
+            enabled=flag("Make a ServiceMonitor.", True),
+            interval=duration("Interval between two scrapes.", "30s"),
+            labels=mapping("Labels by which Prometheus selects the ServiceMonitor."),
         ),
     )
 
@@ -288,7 +294,7 @@ def pods() -> dict[str, Any]:
 def network_policy() -> Schema:
     return group(
         "NetworkPolicies: SMP from anywhere, metrics and page from where they are allowed, Redis from edges only.",
-        enabled=flag("Make them.", True),
+        enabled=flag("Make NetworkPolicies.", True),
         httpFrom=anything(
             "Peers (NetworkPolicyPeer) that may reach the page and metrics. Unset: the namespace.", "array"
         ),
@@ -297,7 +303,7 @@ def network_policy() -> Schema:
 
 def router_status() -> dict[str, Schema]:
     return {
-        "observedGeneration": counter("Generation of the spec this status speaks of."),
+        "observedGeneration": counter("Generation of the spec that this status describes."),
         "conditions": conditions(),
         "address": {"type": "string", "description": "The address as clients must enter it, without a password."},
         "fingerprint": {"type": "string", "description": "Fingerprint of the identity's CA certificate."},
@@ -305,8 +311,8 @@ def router_status() -> dict[str, Schema]:
             "type": "object",
             "description": "The online certificate.",
             "properties": {
-                "notAfter": {"type": "string", "format": "date-time", "description": "When it ends."},
-                "daysLeft": counter("Whole days until then."),
+                "notAfter": {"type": "string", "format": "date-time", "description": "Time of expiry."},
+                "daysLeft": counter("Whole days until the certificate expires."),
             },
         },
         "edges": {
@@ -314,7 +320,7 @@ def router_status() -> dict[str, Schema]:
             "description": "Edges of the router.",
             "properties": {
                 "desired": counter("Edges that should run."),
-                "ready": counter("Edges that take clients."),
+                "ready": counter("Edges that accept clients."),
                 "updated": counter("Edges that run the current pod template."),
                 "summary": {"type": "string", "description": "ready/desired."},
             },
@@ -323,6 +329,6 @@ def router_status() -> dict[str, Schema]:
         "selector": {"type": "string", "description": "Selector of the edges' pods, for the scale subresource."},
         "placementCheck": {
             "type": "string",
-            "description": "Digest of the placement key, so that another one is never used over existing queues.",
+            "description": "Digest of the placement key, which shows when another key is given for existing queues.",
         },
     }

@@ -37,7 +37,7 @@ class Findings:
     pod_problem: str | None = None
     store: StoreHealth | None = None
     counts: Counts | None = None
-    observed: bool = True  # False: the operator has just started, and what only the observer knows stays as it was
+    observed: bool = True  # False: the operator has just started; fields that only the observer knows stay unchanged
     scaled_by: str | None = None
 
 
@@ -124,7 +124,7 @@ def _certificate(router: Router, findings: Findings, now: datetime) -> Condition
 
 
 def _shut_out(online: Online) -> str | None:
-    """Which clients refuse the TLS handshake because of Ed448."""
+    """Name the clients that refuse the TLS handshake because of Ed448."""
     leaf, authority = online.ed448
     if leaf:
         return "clients with Go's crypto/tls or rustls cannot connect: the certificate has an Ed448 key"

@@ -103,7 +103,7 @@ def _probes() -> dict[str, Any]:
 
 
 def _http_ingress(router: Router, observed: Observed) -> dict[str, Any]:
-    """Who may reach the page, health and metrics."""
+    """The peers that may reach the page, health and metrics."""
     readers = list(router.spec["networkPolicy"].get("httpFrom") or [{"podSelector": {}}])
     return {"from": [*readers, operator_peer(observed)], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
 

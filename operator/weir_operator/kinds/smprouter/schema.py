@@ -21,25 +21,25 @@ from weir_operator.kube.schema import (
 )
 
 _LINES = (
-    ("sourceCode", "Where the source of this very server is (AGPL); needed with any other of these."),
+    ("sourceCode", "Link to the source code of this server (AGPL); needed with any other information."),
     ("usageConditions", "Link to the conditions of use."),
-    ("conditionAmendments", "Link to amendments of them."),
-    ("operator", "Who runs the server."),
-    ("website", "Their web site."),
+    ("conditionAmendments", "Link to amendments of the conditions."),
+    ("operator", "Person or organisation that runs the server."),
+    ("website", "Web site of the operator."),
     ("adminSimplex", "Administrator: SimpleX address."),
     ("adminEmail", "Administrator: e-mail."),
     ("adminPgp", "Administrator: link to a PGP key."),
-    ("adminPgpFingerprint", "Administrator: its fingerprint."),
+    ("adminPgpFingerprint", "Administrator: fingerprint of the PGP key."),
     ("complaintsSimplex", "Complaints: SimpleX address."),
     ("complaintsEmail", "Complaints: e-mail."),
     ("complaintsPgp", "Complaints: link to a PGP key."),
-    ("complaintsPgpFingerprint", "Complaints: its fingerprint."),
+    ("complaintsPgpFingerprint", "Complaints: fingerprint of the PGP key."),
     ("hosting", "Hosting provider."),
 )
 _COUNTRIES = (
-    ("serverCountry", "Where the server is."),
-    ("operatorCountry", "Where its operator is."),
-    ("hostingCountry", "Where the hosting provider is."),
+    ("serverCountry", "Country of the server."),
+    ("operatorCountry", "Country of the operator."),
+    ("hostingCountry", "Country of the hosting provider."),
 )
 
 
@@ -49,7 +49,7 @@ def _information() -> Schema:
     fields["hostingType"] = choice("Kind of hosting.", "virtual", "dedicated", "colocation", "owned")
     others = [name for name in fields if name != "sourceCode"]
     return group(
-        "What the server page says about the server and who runs it.",
+        "Information on the server page about the server and its operator.",
         rule(
             "has(self.sourceCode) || !(" + " || ".join(f"has(self.{name})" for name in others) + ")",
             "sourceCode is needed when any other information is given",
@@ -61,7 +61,7 @@ def _information() -> Schema:
 
 def _autoscaling() -> Schema:
     return group(
-        "Let the number of edges follow the load; replicas is then only where it starts.",
+        "The number of edges follows the load. `replicas` is then only the initial number.",
         rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be more than maxReplicas", ".minReplicas"),
         default=False,
         required=("maxReplicas",),
@@ -73,15 +73,17 @@ def _autoscaling() -> Schema:
             "Subscriptions",
             default="CPU",
         ),
-        targetCPUPercent=integer("CPU use of an edge to aim at, in percent of its request.", 1, 1000, default=70),
-        targetSubscriptions=integer("Subscriptions per edge to aim at.", 1, 100_000_000, default=100_000),
-        scaleDownSeconds=integer("How long less load must last before edges are taken away.", 0, 3600, default=300),
+        targetCPUPercent=integer(
+            "Target CPU use of an edge, in percent of the CPU that it requests.", 1, 1000, default=70
+        ),
+        targetSubscriptions=integer("Target number of subscriptions per edge.", 1, 100_000_000, default=100_000),
+        scaleDownSeconds=integer("Seconds of lower load before edges are removed.", 0, 3600, default=300),
     )
 
 
 def spec() -> Schema:
     return group(
-        "What the router should be.",
+        "The desired state of the router.",
         **parts.image(),
         hosts=parts.hosts(),
         ports=group(
@@ -110,16 +112,18 @@ def spec() -> Schema:
             quota=integer("Messages a queue holds before senders get QUOTA.", 1, 100_000, default=128),
             messageTTL=duration("Messages expire after this time.", "21d"),
             notificationTTL=duration("Notifications that wait for a notifier expire after this time.", "1d"),
-            inactiveQueueTTL=duration("Queues unused for so long are deleted; 0s: never.", "0s"),
+            inactiveQueueTTL=duration("Queues that are unused for this time are deleted; 0s: never.", "0s"),
             idleClientTTL=duration("Clients without subscriptions are disconnected after this time.", "6h"),
-            maxClients=integer("Clients on one edge at once; 0: no limit.", 0, 10_000_000, default=0),
+            maxClients=integer("Most clients on one edge; 0: no limit.", 0, 10_000_000, default=0),
         ),
         proxy=group(
             "Forwarding of messages to other routers for clients that hide their address.",
             enabled=flag("Forward messages.", True),
             allowPrivateRelays=flag("Allow relays on private and cluster addresses.", False),
             ownDomains=items(
-                "Domains of your own relays, counted apart.", text("A domain.", pattern=parts.HOST, maxLength=253), 32
+                "Domains of your own relays, which are counted separately.",
+                text("A domain.", pattern=parts.HOST, maxLength=253),
+                32,
             ),
         ),
         information=_information(),
@@ -129,17 +133,17 @@ def spec() -> Schema:
         placement=parts.placement(),
         telemetry=parts.telemetry(),
         rollout=group(
-            "How edges are replaced: at most one is missing at a time.",
-            drainRate=integer("Clients a leaving edge disconnects per second.", 1, 1_000_000, default=500),
-            gracePeriodSeconds=integer("Time an edge has to drain.", 1, 86_400, default=60),
+            "Replacement of edges: at most one is missing at a time.",
+            drainRate=integer("Clients per second that a stopping edge disconnects.", 1, 1_000_000, default=500),
+            gracePeriodSeconds=integer("Seconds that an edge has to drain.", 1, 86_400, default=60),
         ),
         disruptionBudget=flag("Make a PodDisruptionBudget (one edge at a time) for two edges or more.", True),
         networkPolicy=parts.network_policy(),
         maintenance=group(
             "Switches for maintenance.",
-            paused=flag("The operator leaves the children as they are; status goes on.", False),
-            newQueues=flag("Off: existing queues work, no new ones are made.", True),
-            edges=choice("Stopped: no edge runs, Redis does.", "Running", "Stopped", default="Running"),
+            paused=flag("The operator changes no children; the status stays current.", False),
+            newQueues=flag("Off: existing queues work, and clients cannot create new ones.", True),
+            edges=choice("Stopped: Redis runs without any edge.", "Running", "Stopped", default="Running"),
         ),
         **parts.pods(),
     )
@@ -148,7 +152,7 @@ def spec() -> Schema:
 def status() -> Schema:
     return {
         "type": "object",
-        "description": "What the router is.",
+        "description": "The observed state of the router.",
         "properties": parts.router_status()
         | {
             "connections": counter("Clients connected to all edges."),
@@ -157,7 +161,7 @@ def status() -> Schema:
             "observedAt": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When connections, queues and messages were last counted.",
+                "description": "Time of the last count of connections, queues and messages.",
             },
         },
     }

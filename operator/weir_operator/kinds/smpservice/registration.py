@@ -42,7 +42,7 @@ class Registered:
     drift: Mapping[str, int]
     fold: tuple[int, int, int] | None  # ready, delivered, left
     overlap_until: datetime | None
-    rotated: str | None = None  # what was rotated just now
+    rotated: str | None = None  # the rotation that was just made
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ FINGERPRINT = r"^[A-Za-z0-9_-]{43}=?$"
 
 def spec() -> Schema:
     return group(
-        "Which service, and how it may identify itself.",
+        "The service, and the certificates with which it may identify itself.",
         rule(
             "size(self.fingerprints) > 0 || has(self.keyPair)",
             "fingerprints must name at least one certificate, or keyPair must ask for one",
@@ -23,29 +23,31 @@ def spec() -> Schema:
         required=("router", "role"),
         default=False,
         router=names("SMPRouter in the same namespace."),
-        role=choice("What the service does with queues.", "Messaging", "Notifier"),
-        label=text("What the service is called, in lists (kubectl get smps).", maxLength=64),
+        role=choice("Role of the service: it receives messages, or notifications.", "Messaging", "Notifier"),
+        label=text("Name of the service in lists (kubectl get smps).", maxLength=64),
         fingerprints=items(
-            "Fingerprints (SHA-256, base64url) of the identity certificates it may present. List a second one to"
-            " rotate: the service continues under it; remove the first when it is no longer used.",
+            "Fingerprints (SHA-256, base64url) of the identity certificates that the service may present. List a second"
+            " one to rotate: the service continues under the second. Remove the first when it is no longer used.",
             text("A fingerprint.", pattern=FINGERPRINT, maxLength=44),
             2,
             default=[],
         ),
         rotation=group(
-            "How a second fingerprint takes over.",
-            overlap=duration("How long the first one is accepted beside it; 0s: not at all.", "24h"),
+            "Rotation to a second fingerprint.",
+            overlap=duration("Time for which the first fingerprint is still accepted; 0s: not at all.", "24h"),
         ),
         keyPair=group(
-            "Ask the operator to make the identity; its fingerprint counts as the first in the list.",
+            "The operator makes the identity. Its fingerprint counts as the first in the list.",
             default=False,
-            secretName=names("Secret the key pair is put into. Unset: NAME-service."),
+            secretName=names("Secret for the key pair. Unset: NAME-service."),
             keyType=choice("Kind of key.", "Ed25519", "Ed448", default="Ed25519"),
             lifetimeDays=parts.certificate()["properties"]["lifetimeDays"] | {"default": 3650},
-            whenDeleted=choice("What happens to it with the SMPService.", "Retain", "Delete", default="Retain"),
+            whenDeleted=choice(
+                "Whether the Secret is kept when the SMPService is deleted.", "Retain", "Delete", default="Retain"
+            ),
         ),
         whenDeleted=choice(
-            "What happens to the service's associations with queues when the SMPService is deleted.",
+            "Whether queues stay associated with the service when the SMPService is deleted.",
             "Retain",
             "Forget",
             default="Retain",
@@ -56,32 +58,32 @@ def spec() -> Schema:
 def status() -> Schema:
     return {
         "type": "object",
-        "description": "What the router says about the service.",
+        "description": "The observed state of the service.",
         "properties": {
-            "observedGeneration": counter("Generation of the spec this status speaks of."),
+            "observedGeneration": counter("Generation of the spec that this status describes."),
             "conditions": conditions(),
             "fingerprints": {
                 "type": "array",
-                "description": "Fingerprints the router accepts for the service.",
+                "description": "Fingerprints that the router accepts for the service.",
                 "items": {"type": "string"},
                 "x-kubernetes-list-type": "atomic",
             },
-            "secretName": {"type": "string", "description": "Secret with the key pair the operator made."},
+            "secretName": {"type": "string", "description": "Secret with the key pair that the operator made."},
             "queues": counter("Queues associated with the service."),
-            "connected": {"type": "boolean", "description": "Whether it is connected and subscribed."},
-            "edge": {"type": "string", "description": "Edge it is connected to."},
-            "lastSubscribed": {"type": "string", "format": "date-time", "description": "When it last sent SUBS."},
+            "connected": {"type": "boolean", "description": "Whether the service is connected and subscribed."},
+            "edge": {"type": "string", "description": "Edge that the service is connected to."},
+            "lastSubscribed": {"type": "string", "format": "date-time", "description": "Time of the last SUBS."},
             "drift": {
                 "type": "string",
-                "description": "What its last SUBS expected against what was there: ok, more, fewer or diff.",
+                "description": "Queues here against those that the last SUBS expected: ok, more, fewer or diff.",
             },
             "fold": {
                 "type": "object",
-                "description": "Messages that waited when it last subscribed.",
+                "description": "Delivery of the messages that waited at the last SUBS.",
                 "properties": {
-                    "ready": counter("Queues with messages when it subscribed."),
-                    "delivered": counter("Delivered of them."),
-                    "left": counter("Still to be delivered."),
+                    "ready": counter("Queues that had messages at the last SUBS."),
+                    "delivered": counter("Messages delivered so far."),
+                    "left": counter("Messages still to be delivered."),
                 },
             },
         },

@@ -20,7 +20,7 @@ def service_status(
     drift_before: Mapping[str, int] | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Pure. What is no longer known stays as it was last known, except whether the service is connected."""
+    """Pure. A field that is unknown now keeps its last value, except whether the service is connected."""
     status: dict[str, Any] = {k: v for k, v in service.status.items() if k not in ("conditions", "observedGeneration")}
     if isinstance(found, Problem):
         ready = condition("Ready", False, found.reason, found.message)

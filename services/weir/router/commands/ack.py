@@ -91,7 +91,7 @@ class AckHandler(QueueHandler):
         if sub is not None:
             if acked is not None and not self._skipped:
                 self._count(acked, sub)
-            if sub.msg_id in (None, self._id):  # otherwise the next message has come by itself already
+            if sub.msg_id in (None, self._id):  # otherwise the next message has already arrived as an event
                 sub.clear()
             queues = session.subscriptions.queues
             is_present = queues.get(rcv_id) is sub

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.router.commands.handler import QueueHandler, handles
-from weir.router.delivery.ownership import count_association, execute_as_owner, lose_service
-from weir.router.store.records import Assoc, DeldEvent, NsubResult, QueueRecord, Status
+from weir.router.commands.handler import handles
+from weir.router.commands.subscription import SubscriptionHandler
+from weir.router.delivery.ownership import count_association, execute_as_owner
+from weir.router.store.records import Assoc, NsubResult, QueueRecord, Status
 from weir.wire.smp.commands import NSUB, Command
 
 
 @handles(NSUB)
-class NsubHandler(QueueHandler):
+class NsubHandler(SubscriptionHandler):
     __slots__ = ("_before", "_gen")
 
     auth_stat = "ntfSubAuth"
@@ -59,15 +60,7 @@ class NsubHandler(QueueHandler):
             return
         if session.service is None and subscriptions.notifier_gen(ntf_id) == self._gen:
             self._undo(gone=status is Status.GONE)
-        if self._timed_out:
-            pass
-        elif status is Status.STALE:
-            self.retry_stale()
-        elif status is Status.FENCED:
-            lose_service(session)
-            self.retry_stale()
-        else:
-            self.queue_is_gone()
+        self.not_subscribed(status)
 
     def _undo(self, *, gone: bool) -> None:
         """The script has changed nothing: the client's earlier subscription stands, unless the notifier is gone."""
@@ -76,7 +69,6 @@ class NsubHandler(QueueHandler):
         if self._before is not None and not gone:
             notifiers[ntf_id] = self._before
         elif self._before is not None and self._timed_out:
-            # DELD came under the earlier generation and was dropped, and INTERNAL does not say that the queue is gone.
-            session.shared.delivery.on_event(DeldEvent(ntf_id, session.id, self._gen))
+            self.report_deleted(self._gen)
         else:
             del notifiers[ntf_id]

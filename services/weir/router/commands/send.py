@@ -1,8 +1,8 @@
 """SEND: the message is encrypted to its recipient here, once, and stored. Whoever delivers it forwards the bytes.
 
 Messages of one session to one queue keep their order, whatever happens to the queue's credentials meanwhile. The SENDs
-that are not answered stand in a line per queue (`Session.sends`). If a SEND is not sent yet, must be sent again, or was
-sent with another revision of the record, the SENDs behind it wait:
+that are not answered are kept in order, one line per queue (`Session.sends`). If a SEND is not sent yet, must be sent
+again, or was sent with another revision of the record, the SENDs behind it wait:
 
     line of a queue    [sent, rev 4] [sent, rev 4] [rev 5: waits]     ← a STALE answer to the first restarts all three
 """
@@ -180,7 +180,7 @@ class SendHandler(QueueHandler):
         self._leave_line()
 
     def _leave_line(self) -> None:
-        """This SEND is answered. If the next SEND of the line waits for it, send that one."""
+        """The SEND is answered: if the next SEND of the line waits for it, send the next one."""
         sends, snd_id = self.session.sends, self.t.entity_id
         line = sends.get(snd_id)
         if line is None or self not in line:

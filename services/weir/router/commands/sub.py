@@ -16,11 +16,12 @@ from time import time
 from typing import TYPE_CHECKING
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.router.commands.handler import QueueHandler, handles
+from weir.router.commands.handler import handles
+from weir.router.commands.subscription import SubscriptionHandler
 from weir.router.delivery.ownership import count_association, ensure_owner, execute_as_owner, lose_service
 from weir.router.session.subscriptions import Sub
 from weir.router.store.core import awaited
-from weir.router.store.records import Assoc, DeldEvent, Entry, QueueRecord, Status, SubResult
+from weir.router.store.records import Assoc, Entry, QueueRecord, Status, SubResult
 from weir.wire.errors import CommandError
 from weir.wire.smp.commands import SUB
 
@@ -31,7 +32,7 @@ _MOST_SUBS = 256  # in one batch: further SUBs of the session wait for no more t
 
 
 @handles(SUB)
-class SubHandler(QueueHandler):
+class SubHandler(SubscriptionHandler):
     __slots__ = ("_before", "_gen", "_sub")
 
     auth_stat = "qSubAuth"
@@ -99,15 +100,7 @@ class SubHandler(QueueHandler):
                     self.answer(session.sok)
             return
         self._undo(gone=status is Status.GONE)
-        if self._timed_out:
-            pass
-        elif status is Status.STALE:
-            self.retry_stale()
-        elif status is Status.FENCED:
-            lose_service(session)
-            self.retry_stale()
-        else:
-            self.queue_is_gone()
+        self.not_subscribed(status)
 
     def _undo(self, *, gone: bool) -> None:
         """The script has changed nothing: the client's earlier subscription stands, unless the queue is gone."""
@@ -118,8 +111,7 @@ class SubHandler(QueueHandler):
         if self._before is not None and not gone:
             sub.gen = self._before
         elif self._before is not None and self._timed_out and session.service is None:
-            # DELD came under the earlier generation and was dropped, and INTERNAL does not say that the queue is gone.
-            session.shared.delivery.on_event(DeldEvent(rcv_id, session.id, self._gen))
+            self.report_deleted(self._gen)
         else:
             del queues[rcv_id]
 

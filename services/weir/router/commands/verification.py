@@ -1,4 +1,4 @@
-"""Who may do what: verification of one command against a queue's keys and the session's service.
+"""Verification of one command against a queue's keys and the session's service.
 
 The order of checks is the reference's: the queue must exist, then the role, then the service's signature, then the
 queue's key. If a queue is missing, or a key is of another kind than the authorisation, dummy keys do the same work.

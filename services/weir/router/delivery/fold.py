@@ -91,7 +91,7 @@ class Fold:
         self._busy = True
         self._session.shared.spawn(self._fetch_pages())
 
-    def left(self, rcv_id: bytes) -> None:
+    def message_left(self, rcv_id: bytes) -> None:
         """The message of this queue has left for the client, or will never leave."""
         if rcv_id in self._pending:
             del self._pending[rcv_id]

@@ -39,7 +39,7 @@ class Source(Protocol):
     def pull(self) -> None:
         """Bring more messages."""
 
-    def left(self, rcv_id: bytes) -> None:
+    def message_left(self, rcv_id: bytes) -> None:
         """The message of this queue has left for the client, or will never leave."""
 
     def span_of(self, rcv_id: bytes) -> Span:
@@ -159,7 +159,7 @@ class Outgoing:
         """The message of this queue is not for this client any more."""
         self.waiting.pop(rcv_id, None)
         if self.source is not None:
-            self.source.left(rcv_id)
+            self.source.message_left(rcv_id)
 
     def _send(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
         sub.sent = int(time())
@@ -170,7 +170,7 @@ class Outgoing:
         if entry.trace or source is not None:
             self._trace(rcv_id, entry)
         if source is not None:
-            source.left(rcv_id)
+            source.message_left(rcv_id)
 
     def _trace(self, rcv_id: bytes, entry: Entry) -> None:
         """Record MSG as one span: below the fold's page if there is one, linked to the span of its SEND."""
@@ -247,7 +247,7 @@ class Outgoing:
             else:
                 self.skip(rcv_id, sub, entry)
                 if self.source is not None:
-                    self.source.left(rcv_id)
+                    self.source.message_left(rcv_id)
         self.pump()
 
     def _fetch_again(self, rcv_id: bytes, sub: Sub, entry: Entry) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from weir.redis.connection import ReplyError
 from weir.redis.durability import Mode
@@ -56,6 +57,16 @@ async def isolating(items: list[T], call: Callable[[list[T]], Awaitable[R]]) -> 
         return []
     half = len(items) // 2
     return [*await isolating(items[:half], call), *await isolating(items[half:], call)]
+
+
+class OfQueue(Protocol):
+    """A value about one queue."""
+
+    @property
+    def rcv_id(self) -> bytes: ...
+
+
+Q = TypeVar("Q", bound=OfQueue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,19 @@ class Core:
 
     def read_registry(self, *words: bytes | int) -> "asyncio.Future[Any]":
         return self.read(REGISTRY, *words)
+
+    async def call_in_batches(
+        self, items: Iterable[Q], size: int, call: Callable[[int, list[Q]], Awaitable[list[Any]]]
+    ) -> AsyncIterator[tuple[Q, Any]]:
+        """Call a script for the queues of one partition at a time, at most `size` in a call. Yield every answer."""
+        by_partition: dict[int, list[Q]] = {}
+        for item in items:
+            by_partition.setdefault(self.partition(item.rcv_id), []).append(item)
+        for p, listed in by_partition.items():
+            for at in range(0, len(listed), size):
+                for batch, answers in await isolating(listed[at : at + size], partial(call, p)):
+                    for pair in zip(batch, answers, strict=True):
+                        yield pair
 
     async def publish(self, channel: bytes, message: bytes) -> None:
         """Send a message to whoever listens to the channel now, on any node of a cluster."""

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.router.store import keys
-from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, isolating
+from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core
 from weir.router.store.packing import notifier_fields
 from weir.router.store.records import (
     DeldEvent,
@@ -20,12 +19,18 @@ from weir.router.store.records import (
     NtfEvent,
     NtfItem,
     QueueRecord,
+    Regained,
     Status,
     TakenNtfs,
 )
 from weir.wire.smp import ids_hash
 
 _BATCH = 100  # notifications of one answer, or notifiers of one call
+_MISSED: dict[int, type[EndEvent | DeldEvent | NtfEvent]] = {
+    Regained.DISPLACED: EndEvent,
+    Regained.MISSING: DeldEvent,
+    Regained.NTFS_WAIT: NtfEvent,
+}
 
 
 class Notifications:
@@ -136,16 +141,9 @@ class Notifications:
 
     async def reassert_ntfs(self, subs: Iterable[HeldNtf]) -> None:
         """After Redis was unavailable: assert subscriptions to notifiers. Emits missed events: NMSG, END, DELD."""
-        by_partition: dict[int, list[HeldNtf]] = {}
-        for sub in subs:
-            by_partition.setdefault(self._core.partition(sub.rcv_id), []).append(sub)
-        for p, listed in by_partition.items():
-            for at in range(0, len(listed), _BATCH):
-                for batch, answers in await isolating(listed[at : at + _BATCH], partial(self._reassert, p)):
-                    for sub, answer in zip(batch, answers, strict=True):
-                        if answer:
-                            kind = {1: EndEvent, 2: DeldEvent, 3: NtfEvent}[answer]
-                            self._emit(kind(sub.ntf_id, sub.conn, sub.gen))
+        async for sub, answer in self._core.call_in_batches(subs, _BATCH, self._reassert):
+            if answer != Regained.UNCHANGED:
+                self._emit(_MISSED[answer](sub.ntf_id, sub.conn, sub.gen))
 
     def _reassert(self, p: int, subs: list[HeldNtf]) -> "asyncio.Future[Any]":
         known: list[bytes | int] = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
 from weir.wire.errors import BlockingInfo
@@ -274,6 +274,15 @@ class HeldNtf(NamedTuple):
     ntf_id: bytes
     conn: int
     gen: int
+
+
+class Regained(IntEnum):
+    """The state of a subscription after Redis was unavailable (lua/include/regain.lua)."""
+
+    UNCHANGED = 0
+    DISPLACED = 1
+    MISSING = 2
+    NTFS_WAIT = 3
 
 
 class Swept(NamedTuple):

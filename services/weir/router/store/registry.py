@@ -19,6 +19,8 @@ from weir.router.store.records import FoldProgress, ServiceError, ServiceInfo
 from weir.router.store.services import Services
 from weir.wire.smp.commands import ServiceRole
 
+OTHER_ROLE, REPLACED = 1, 2  # answers of ensure_service.lua
+UNKNOWN, TAKEN = 1, 2  # answers of rotate.lua
 _FORGET_PAGE = 100
 _FOLD_TTL_MS = 86_400_000
 _UNUSED_DAYS = 1  # at least a day, because a day may begin a moment after the handshake
@@ -44,7 +46,7 @@ class Registry:
         )
         if isinstance(raw, bytes):
             return raw
-        return ServiceError.ROLE_MISMATCH if raw == 1 else ServiceError.REFUSED
+        return {OTHER_ROLE: ServiceError.ROLE_MISMATCH, REPLACED: ServiceError.REFUSED}[raw]
 
     async def rotate(self, from_fp: bytes, to_fp: bytes, overlap: int = 0) -> bytes:
         """Let a new certificate continue the service of an old one. The old one is refused after `overlap` seconds.
@@ -63,9 +65,9 @@ class Registry:
             [keys.fingerprint(from_fp), keys.fingerprint(to_fp)],
             [from_fp, to_fp, int(time.time()) + overlap, empty],
         )
-        if raw == 1:
+        if raw == UNKNOWN:
             raise StoreError("no service has the old certificate")
-        if raw == 2:
+        if raw == TAKEN:
             raise StoreError("the new certificate has a service with queues of its own")
         return bytes(raw)
 

@@ -9,7 +9,7 @@ from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.forms import Field, Key, Number, Variable, key_start, wire_forms
 from weir.redis.resp import RETRY_FLAG, bulk
 from weir.router.store import keys
-from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into, isolating
+from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into
 from weir.router.store.records import (
     Assoc,
     DeldEvent,
@@ -19,6 +19,7 @@ from weir.router.store.records import (
     Held,
     MsgEvent,
     QueueRecord,
+    Regained,
     Status,
     SubResult,
 )
@@ -132,23 +133,16 @@ class Subscriptions:
 
     async def reassert(self, subs: Iterable[Held], expire_before: int) -> None:
         """After Redis was unavailable: assert the subscriptions. Missed events are emitted: MSG, END or DELD."""
-        by_partition: dict[int, list[Held]] = {}
-        for sub in subs:
-            by_partition.setdefault(self._core.partition(sub.rcv_id), []).append(sub)
-        for p, listed in by_partition.items():
-            for at in range(0, len(listed), _RELEASE_BATCH):
-                for batch, answers in await isolating(
-                    listed[at : at + _RELEASE_BATCH], partial(self._reassert, p, expire_before)
-                ):
-                    for sub, answer in zip(batch, answers, strict=True):
-                        if isinstance(answer, bytes):
-                            self._emit(MsgEvent(sub.rcv_id, Entry.parse(answer), sub.conn, sub.gen))
-                        elif answer == 1:
-                            self._emit(EndEvent(sub.rcv_id, sub.conn, sub.gen))
-                        elif answer == 2:
-                            self._emit(DeldEvent(sub.rcv_id, sub.conn, sub.gen))
+        call = partial(self._reassert, expire_before)
+        async for sub, answer in self._core.call_in_batches(subs, _RELEASE_BATCH, call):
+            if isinstance(answer, bytes):
+                self._emit(MsgEvent(sub.rcv_id, Entry.parse(answer), sub.conn, sub.gen))
+            elif answer == Regained.DISPLACED:
+                self._emit(EndEvent(sub.rcv_id, sub.conn, sub.gen))
+            elif answer == Regained.MISSING:
+                self._emit(DeldEvent(sub.rcv_id, sub.conn, sub.gen))
 
-    def _reassert(self, p: int, expire_before: int, subs: list[Held]) -> "asyncio.Future[Any]":
+    def _reassert(self, expire_before: int, p: int, subs: list[Held]) -> "asyncio.Future[Any]":
         known: list[bytes | int] = [expire_before]
         for sub in subs:
             known += [self._core.token(sub.conn, sub.gen), sub.msg_id]

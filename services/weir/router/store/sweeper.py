@@ -45,7 +45,7 @@ class _Left:
 
 @dataclass
 class _Expired:
-    """What was removed, what is left, and how many queues could not be expired."""
+    """Objects that were removed, objects that are left, and queues that could not be expired."""
 
     messages: int = 0
     notifications: int = 0
@@ -121,7 +121,7 @@ class Sweeper:
         if before is None or before[:2] == (seen.messages, seen.notifications):
             return
         if await self._all_save():
-            await self._stats.add_stats({})  # what this round itself has removed
+            await self._stats.add_stats({})  # saves the removals of this round
             await self._core.call(
                 REGISTRY, "correct_totals", [keys.STATS], [*before, seen.messages, seen.notifications]
             )

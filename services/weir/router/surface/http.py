@@ -18,35 +18,30 @@ from weir.transport.server import bind, every_host
 async def start_http(edge: EdgeView) -> HttpServer:
     """The page and health, and the metrics if they have no port of their own."""
     http = edge.config.http
-    numbers = _Numbers(edge)
-    shows_metrics = http.metrics and not http.metrics_port
-    site = Site(
-        is_ready=lambda: edge.ready,
-        is_draining=lambda: edge.draining,
-        status=numbers.status,
-        outage=OUTAGE,
-        problems=edge.store.failures.recent,
-        page=render_page(edge.config, edge.address, weir.__version__) if http.page else None,
-        metrics=numbers.metrics if shows_metrics else None,
-        edge_metrics=numbers.edge_metrics if shows_metrics else None,
-    )
+    page = render_page(edge.config, edge.address, weir.__version__) if http.page else None
+    site = _site(edge, page, shows_metrics=http.metrics and not http.metrics_port)
     return await serve_site(site, bind(every_host(http.listen), http.port, reuse_port=True))
 
 
 async def start_metrics(edge: EdgeView) -> HttpServer:
     """The metrics and health, on the port of the metrics."""
     http = edge.config.http
+    site = _site(edge, None, shows_metrics=True)
+    return await serve_site(site, bind(every_host(http.metrics_listen), http.metrics_port, reuse_port=True))
+
+
+def _site(edge: EdgeView, page: str | None, *, shows_metrics: bool) -> Site:
     numbers = _Numbers(edge)
-    site = Site(
+    return Site(
         is_ready=lambda: edge.ready,
         is_draining=lambda: edge.draining,
         status=numbers.status,
         outage=OUTAGE,
         problems=edge.store.failures.recent,
-        metrics=numbers.metrics,
-        edge_metrics=numbers.edge_metrics,
+        page=page,
+        metrics=numbers.metrics if shows_metrics else None,
+        edge_metrics=numbers.edge_metrics if shows_metrics else None,
     )
-    return await serve_site(site, bind(every_host(http.metrics_listen), http.metrics_port, reuse_port=True))
 
 
 class _Numbers:

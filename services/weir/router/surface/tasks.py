@@ -1,4 +1,4 @@
-"""What an edge does when a control port, a page or the metrics ask all edges (weir.runtime.broadcast)."""
+"""The tasks that a control port, a page or the metrics give to all edges (weir.runtime.broadcast)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-_EARLY = 0.1  # seconds: a timer may end a moment before the clock says so
+_TIMER_ERROR = 0.1  # seconds: a timer may end a moment before the clock says so
 _FORGET = 3600.0
 _MOST_ADDRESSES = 1000
 
@@ -26,7 +26,7 @@ _MOST_ADDRESSES = 1000
 class _Wrong(NamedTuple):
     times: int
     until: float
-    """When the next password is looked at, by `monotonic`."""
+    """when the next password is checked, by `monotonic`."""
 
 
 class Backoff:
@@ -36,12 +36,12 @@ class Backoff:
         self._wrong: OrderedDict[str, _Wrong] = OrderedDict()
 
     def wait(self, address: str) -> int:
-        """Seconds until the next password of this address is looked at; 0: now."""
+        """Seconds until the next password of this address is checked; 0: now."""
         found = self._wrong.get(_group(address))
         left = 0.0 if found is None else found.until - monotonic()
-        return math.ceil(left) if left > _EARLY else 0
+        return math.ceil(left) if left > _TIMER_ERROR else 0
 
-    def wrong(self, address: str) -> float:
+    def note_wrong(self, address: str) -> float:
         """Note a wrong password. Return the seconds after which it is answered."""
         group, now = _group(address), monotonic()
         before = self._wrong.pop(group, None)
@@ -52,7 +52,7 @@ class Backoff:
             self._wrong.popitem(last=False)
         return FIRST_PAUSE
 
-    def right(self, address: str) -> None:
+    def note_right(self, address: str) -> None:
         self._wrong.pop(_group(address), None)
 
 

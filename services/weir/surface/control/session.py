@@ -87,9 +87,9 @@ class Session:
             raise Refused(f"too many wrong passwords, wait {seconds} s")
         self._role = self._passwords.role_of(arguments[0])
         if self._role is Role.NONE:
-            await asyncio.sleep(self.backoff.wrong(self.address))
+            await asyncio.sleep(self.backoff.note_wrong(self.address))
         else:
-            self.backoff.right(self.address)
+            self.backoff.note_right(self.address)
         yield f"Current role is {_shown(self._role)}"
 
     async def _help(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:

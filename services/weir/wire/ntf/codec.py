@@ -1,8 +1,8 @@
 """NTF commands and replies as bytes, both ways (push notifications protocol, "Notification router commands")."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from weir.crypto.keys import parse_private
 from weir.wire.address import ServerHost
@@ -44,10 +44,9 @@ from weir.wire.ntf.types import (
     TokenStatus,
 )
 from weir.wire.parts import dh_key, read_auth_key, read_dh_key, read_server_host, server_host
+from weir.wire.tagged import Reader, tagged_decoder
 from weir.wire.versions import NTF_INVALID_REASON
 
-_UNKNOWN: Final = CommandError.UNKNOWN
-_SYNTAX: Final = CommandError.SYNTAX
 _PROVIDERS: Final = {provider.value: provider for provider in PushProvider}
 _TOKEN_STATUS: Final = {status.value.encode(): status for status in TokenStatus}
 _REASONS: Final = {reason.value.encode(): reason for reason in InvalidReason}
@@ -118,7 +117,7 @@ def encode_reply(version: int, reply: NtfReply) -> bytes:
     return _REPLY_ENCODERS[type(reply)](version, reply)
 
 
-# --- decoding: each reader takes the whole message and the position after "TAG " ---
+# --- decoding: see `Reader` for what each reader takes ---
 
 
 def _read_device_token(data: bytes, at: int) -> tuple[DeviceToken, int]:
@@ -137,7 +136,7 @@ def _expect(data: bytes, at: int, char: int) -> int:
     return at
 
 
-def _read_tnew(data: bytes, at: int) -> TNEW:
+def _read_tnew(_: int, data: bytes, at: int) -> TNEW:
     token, at = _read_device_token(data, _expect(data, at, 0x54))
     verify_key, at = read_auth_key(data, at)
     token_dh_key, at = read_dh_key(data, at)
@@ -145,25 +144,25 @@ def _read_tnew(data: bytes, at: int) -> TNEW:
     return TNEW(token, verify_key, token_dh_key)
 
 
-def _read_tvfy(data: bytes, at: int) -> TVFY:
+def _read_tvfy(_: int, data: bytes, at: int) -> TVFY:
     code, at = read_short(data, at)
     expect_end(data, at)
     return TVFY(code)
 
 
-def _read_trpl(data: bytes, at: int) -> TRPL:
+def _read_trpl(_: int, data: bytes, at: int) -> TRPL:
     token, at = _read_device_token(data, at)
     expect_end(data, at)
     return TRPL(token)
 
 
-def _read_tcrn(data: bytes, at: int) -> TCRN:
+def _read_tcrn(_: int, data: bytes, at: int) -> TCRN:
     minutes, at = read_word16(data, at)
     expect_end(data, at)
     return TCRN(minutes)
 
 
-def _read_snew(data: bytes, at: int) -> SNEW:
+def _read_snew(_: int, data: bytes, at: int) -> SNEW:
     token_id, at = read_short(data, _expect(data, at, 0x53))
     server: ServerHost
     server, at = read_server_host(data, at)
@@ -175,7 +174,7 @@ def _read_snew(data: bytes, at: int) -> SNEW:
     return SNEW(token_id, SmpQueueNtf(server, notifier_id), key)
 
 
-_COMMAND_READERS: Final[dict[type[NtfCommand], Callable[[bytes, int], NtfCommand]]] = {
+_COMMAND_READERS: Final[dict[type[NtfCommand], Reader[NtfCommand]]] = {
     TNEW: _read_tnew,
     TVFY: _read_tvfy,
     TRPL: _read_trpl,
@@ -183,33 +182,12 @@ _COMMAND_READERS: Final[dict[type[NtfCommand], Callable[[bytes, int], NtfCommand
     SNEW: _read_snew,
 }
 _COMMAND_READERS_BY_TAG: Final = {DECLARATIONS[kind].tag: read for kind, read in _COMMAND_READERS.items()}
-
-
-M = TypeVar("M")
-
-
-def _decode(
-    bare: Mapping[bytes, M], readers: Mapping[bytes, Callable[[bytes, int], M]], data: bytes
-) -> M | CommandError:
-    """Decode a message without parameters (`bare`) or with parameters (`readers`)."""
-    tag, space, _ = data.partition(b" ")
-    if tag in bare:
-        return _SYNTAX if space else bare[tag]
-    reader = readers.get(tag)
-    if reader is None:
-        return _UNKNOWN
-    if not space:
-        return _SYNTAX
-    try:
-        return reader(data, len(tag) + 1)
-    except Malformed:
-        return _SYNTAX
+_decode_command: Final = tagged_decoder(_BARE_COMMANDS, _COMMAND_READERS_BY_TAG)
 
 
 def decode_command(version: int, data: bytes) -> NtfCommand | CommandError:
     """Decode a command. The error is UNKNOWN for an unknown tag and SYNTAX for wrong parameters."""
-    del version
-    return _decode(_BARE_COMMANDS, _COMMAND_READERS_BY_TAG, data)
+    return _decode_command(version, data)
 
 
 def decode_token_status(data: bytes) -> TokenStatus | TokenInvalid | None:
@@ -228,43 +206,45 @@ def decode_sub_status(data: bytes) -> SubStatus | SubError | None:
     return _SUB_STATUS.get(data)
 
 
-def _read_idtkn(data: bytes, at: int) -> IDTKN:
+def _read_idtkn(_: int, data: bytes, at: int) -> IDTKN:
     token_id, at = read_short(data, at)
     srv_dh_key, at = read_dh_key(data, at)
     expect_end(data, at)
     return IDTKN(token_id, srv_dh_key)
 
 
-def _read_idsub(data: bytes, at: int) -> IDSUB:
+def _read_idsub(_: int, data: bytes, at: int) -> IDSUB:
     sub_id, at = read_short(data, at)
     expect_end(data, at)
     return IDSUB(sub_id)
 
 
-def _read_tkn(data: bytes, at: int) -> TKN:
+def _read_tkn(_: int, data: bytes, at: int) -> TKN:
     status = decode_token_status(data[at:])
     if status is None:
         raise Malformed
     return TKN(status)
 
 
-def _read_sub(data: bytes, at: int) -> SUB:
+def _read_sub(_: int, data: bytes, at: int) -> SUB:
     status = decode_sub_status(data[at:])
     if status is None:
         raise Malformed
     return SUB(status)
 
 
-_REPLY_READERS: Final[dict[bytes, Callable[[bytes, int], NtfReply]]] = {
+_REPLY_READERS: Final[dict[bytes, Reader[NtfReply]]] = {
     b"IDTKN": _read_idtkn,
     b"IDSUB": _read_idsub,
-    b"ERR": lambda data, at: ERR(read_error(data, at)),
+    b"ERR": lambda _, data, at: ERR(read_error(data, at)),
     b"TKN": _read_tkn,
     b"SUB": _read_sub,
 }
 
 
+_decode_reply: Final = tagged_decoder(_BARE_REPLIES, _REPLY_READERS)
+
+
 def decode_reply(version: int, data: bytes) -> NtfReply | CommandError:
     """Decode a reply. The errors are those of `decode_command`."""
-    del version
-    return _decode(_BARE_REPLIES, _REPLY_READERS, data)
+    return _decode_reply(version, data)

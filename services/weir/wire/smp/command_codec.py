@@ -24,7 +24,6 @@ from weir.wire.encoding import (
     read_short,
     read_word16,
     short,
-    split_tag,
     word16,
 )
 from weir.wire.errors import CommandError
@@ -55,11 +54,8 @@ from weir.wire.smp.commands import (
     QueueReq,
 )
 from weir.wire.smp.parts import link_data, read_basic_auth, read_link_data
+from weir.wire.tagged import Reader, tagged_decoder
 from weir.wire.versions import NEW_NTF_CREDS, RCV_SERVICE, SHORT_LINKS, SND_AUTH_KEY
-
-_UNKNOWN: Final = CommandError.UNKNOWN
-_SYNTAX: Final = CommandError.SYNTAX
-
 
 # --- encoding ---
 
@@ -138,7 +134,7 @@ def encode_command(version: int, cmd: Command) -> bytes:
     return _ENCODERS[kind](_PREFIXES[kind], version, cmd)
 
 
-# --- decoding: each reader takes the whole command and the position after "TAG " ---
+# --- decoding: see `Reader` for what each reader takes ---
 
 
 def _read_snd_link(data: bytes, at: int) -> tuple[tuple[bytes, LinkData], int]:
@@ -257,6 +253,10 @@ def _read_pfwd(_: int, data: bytes, at: int) -> PFWD:
     return PFWD(version, key, data[at:])
 
 
+def _subs_reader(kind: type[SUBS | NSUBS]) -> Reader[Command]:
+    return lambda _, data, at: kind(*_read_count_and_hash(data, at))
+
+
 _DOMAIN_TOKEN = re.compile(rb"[^ \t\n\v\f\r]+")
 _LABEL = re.compile(rb"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 
@@ -271,7 +271,7 @@ def _read_rslv(_: int, data: bytes, at: int) -> RSLV:
     return RSLV(domain.lower())
 
 
-_READERS: Final[dict[type[Command], Callable[[int, bytes, int], Command]]] = {
+_READERS: Final[dict[type[Command], Reader[Command]]] = {
     NEW: _read_new,
     KEY: lambda _, data, at: KEY(_read_key(data, at)),
     RKEY: _read_rkey,
@@ -288,7 +288,18 @@ _READERS: Final[dict[type[Command], Callable[[int, bytes, int], Command]]] = {
 }
 _READERS_BY_TAG: Final = {DECLARATIONS[kind].tag: read for kind, read in _READERS.items()}
 _SUBS_BY_TAG: Final[dict[bytes, type[SUBS | NSUBS]]] = {DECLARATIONS[kind].tag: kind for kind in (SUBS, NSUBS)}
-_LONGEST_TAG: Final = max(len(declaration.tag) for declaration in DECLARATIONS.values())
+
+_decode: Final = tagged_decoder(
+    _BARE, {**_READERS_BY_TAG, **{tag: _subs_reader(kind) for tag, kind in _SUBS_BY_TAG.items()}}
+)
+_decode_before_rcv_service: Final = tagged_decoder(
+    {**_BARE, **{tag: kind(-1, ids_hash.EMPTY) for tag, kind in _SUBS_BY_TAG.items()}}, _READERS_BY_TAG
+)
+
+
+def decode_command(version: int, data: bytes) -> Command | CommandError:
+    """Decode a command. The error is UNKNOWN for an unknown tag and SYNTAX for wrong parameters."""
+    return (_decode if version >= RCV_SERVICE else _decode_before_rcv_service)(version, data)
 
 
 def decode_send(data: bytes, at: int, end: int) -> SEND | None:
@@ -308,31 +319,3 @@ def decode_send(data: bytes, at: int, end: int) -> SEND | None:
     if flag == 0x54:
         return SEND(True, data[space + 1 : end])
     return None
-
-
-def _decode_subs(version: int, kind: type[SUBS | NSUBS], data: bytes, space: int) -> Command | CommandError:
-    if version >= RCV_SERVICE:
-        return _SYNTAX if space < 0 else kind(*_read_count_and_hash(data, space + 1))
-    return kind(-1, ids_hash.EMPTY) if space < 0 else _SYNTAX
-
-
-def decode_command(version: int, data: bytes) -> Command | CommandError:
-    """Decode a command. The error is UNKNOWN for an unknown tag and SYNTAX for wrong parameters."""
-    if len(data) <= _LONGEST_TAG:
-        bare = _BARE.get(data)
-        if bare is not None:
-            return bare
-    found = split_tag(data, _LONGEST_TAG)
-    if found is None:
-        return _UNKNOWN
-    tag, space = found
-    try:
-        reader = _READERS_BY_TAG.get(tag)
-        if reader is not None:
-            return _SYNTAX if space < 0 else reader(version, data, space + 1)
-        subs = _SUBS_BY_TAG.get(tag)
-        if subs is not None:
-            return _decode_subs(version, subs, data, space)
-    except Malformed:
-        return _SYNTAX
-    return _SYNTAX if tag in _BARE else _UNKNOWN

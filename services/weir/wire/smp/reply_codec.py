@@ -17,7 +17,6 @@ from weir.wire.encoding import (
     read_maybe,
     read_short,
     short,
-    split_tag,
 )
 from weir.wire.error_codec import encode_error, for_version, read_error
 from weir.wire.errors import CommandError, ErrorType, Simple
@@ -49,6 +48,7 @@ from weir.wire.smp.replies import (
     Reply,
     ServerNtfCreds,
 )
+from weir.wire.tagged import Reader, tagged_decoder
 from weir.wire.versions import (
     DELETED_EVENT,
     NEW_NTF_CREDS,
@@ -58,8 +58,6 @@ from weir.wire.versions import (
     SND_AUTH_KEY,
 )
 
-_UNKNOWN: Final = CommandError.UNKNOWN
-_SYNTAX: Final = CommandError.SYNTAX
 _MODES: Final = {mode.value[0]: mode for mode in QueueMode}
 
 # --- encoding ---
@@ -142,7 +140,7 @@ def encode_reply(version: int, reply: Reply) -> bytes:
     return _ENCODERS[type(reply)](version, reply)
 
 
-# --- decoding: each reader takes the whole reply and the position after "TAG " ---
+# --- decoding: see `Reader` for what each reader takes ---
 
 
 def _read_mode(data: bytes, at: int) -> tuple[QueueMode, int]:
@@ -236,7 +234,7 @@ def _read_info(_: int, data: bytes, at: int) -> INFO:
     return INFO(text)
 
 
-_READERS: Final[dict[bytes, Callable[[int, bytes, int], Reply]]] = {
+_READERS: Final[dict[bytes, Reader[Reply]]] = {
     b"MSG": _read_msg,
     b"SOK": _read_sok,
     b"ERR": lambda _, data, at: ERR(read_error(data, at)),
@@ -252,25 +250,9 @@ _READERS: Final[dict[bytes, Callable[[int, bytes, int], Reply]]] = {
     b"INFO": _read_info,
     b"RNAME": lambda _, data, at: RNAME(data[at:]),
 }
-_LONGEST_TAG: Final = max(map(len, (*_BARE, *_READERS)))
+_decode: Final = tagged_decoder(_BARE, _READERS)
 
 
 def decode_reply(version: int, data: bytes) -> Reply | CommandError:
     """Decode a reply. The error is UNKNOWN for an unknown tag and SYNTAX for wrong parameters."""
-    if len(data) <= _LONGEST_TAG:
-        bare = _BARE.get(data)
-        if bare is not None:
-            return bare
-    found = split_tag(data, _LONGEST_TAG)
-    if found is None:
-        return _UNKNOWN
-    tag, space = found
-    reader = _READERS.get(tag)
-    if reader is None:
-        return _SYNTAX if tag in _BARE else _UNKNOWN
-    if space < 0:
-        return _SYNTAX
-    try:
-        return reader(version, data, space + 1)
-    except Malformed:
-        return _SYNTAX
+    return _decode(version, data)
