@@ -184,7 +184,7 @@ def download_debs(wanted: list[tuple[str, str]], directory: Path) -> list[Path]:
         try:
             run(*download, *newer, cwd=directory, env=newer_apt())
         except ImageError:
-            shutil.rmtree(CACHE / f"apt-{NEWER_SUITE}")  # its index is older than the mirror's packages
+            shutil.rmtree(CACHE / f"apt-{NEWER_SUITE}")  # the index in the cache is older than the mirror's packages
             raise
     for file, (_, expected) in zip(files, wanted, strict=True):
         if hashlib.sha256(file.read_bytes()).hexdigest() != expected:

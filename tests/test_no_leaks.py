@@ -40,7 +40,7 @@ trace_sessions = "all"
 
 
 class Secrets:
-    """What must not be found, and how it might be written."""
+    """The secrets that must not be found, and the forms in which they might be written."""
 
     def __init__(self) -> None:
         self.found: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""What benches have left at a router."""
+"""Queues and services that benches have left at a router."""
 
 import redis
 

@@ -32,7 +32,7 @@ def test_without_the_store_only_the_service_stays(live: Target) -> None:
 
 
 async def test_a_router_of_the_bench_is_not_cleaned_up(live: Target) -> None:
-    """It is removed as a whole."""
+    """The bench removes that router as a whole."""
     before = left(live)
     async with Created(replace(live, own=True)) as created, await open_client(live) as client:
         queue = await created.queue(client, "x25519")

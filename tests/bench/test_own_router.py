@@ -82,7 +82,7 @@ def test_two_edges_against_one() -> None:
 def test_traces() -> None:
     result = run_traces(1.0, rounds=1, clients=4)
     assert result.untraced_edge_us > 0 and result.traced_edge_us > 0
-    assert result.exports > 0  # what was still waiting leaves when the edge ends
+    assert result.exports > 0  # waiting spans leave when the edge ends
 
 
 def test_memory(router: Target) -> None:

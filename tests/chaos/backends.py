@@ -1,4 +1,4 @@
-"""What a run of messages stands on: one Redis that comes back, replicas that take over, or slots that move."""
+"""The Redis under a run of messages: one Redis that comes back, replicas that take over, or slots that move."""
 
 from __future__ import annotations
 

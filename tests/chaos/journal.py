@@ -1,4 +1,4 @@
-"""What senders and receivers have seen, written line by line so that kill -9 loses none of it, and what must hold.
+"""The observations of senders and receivers, written line by line so that kill -9 loses none, and what must hold.
 
 T pair n a       a SEND is about to leave: number n, attempt a
 O|Q|U pair n a   it was answered OK, QUOTA, or with an error that leaves open what became of it

@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class Deployment:
-    """What edges of one router share: identity, placement key, Redis, settings (as environment variables)."""
+    """Identity, placement key, Redis and settings (as environment variables) of the edges of one router."""
 
     directory: Path
     redis_url: str

@@ -201,7 +201,7 @@ class Run:
             await asyncio.sleep(_LOOK)
 
     async def _check_empty(self) -> None:
-        """What senders never heard of may still be on its way; after that every queue is empty."""
+        """Messages without an answer may still be on their way. After that, every queue is empty."""
         async with await SmpClient.connect(self.edges[0].address) as client:
             for pair in self.pairs:
                 async with asyncio.timeout(30):

@@ -1,4 +1,4 @@
-"""What the store says to its edge when Redis comes back."""
+"""The store's reports to its edge when Redis comes back."""
 
 import asyncio
 import os

@@ -35,7 +35,7 @@ _SIZES = (40, 200, 4000, 15000)
 
 @dataclass(frozen=True)
 class PairKeys:
-    """What sender and receiver of a pair know."""
+    """The keys that sender and receiver of a pair know."""
 
     number: int
     rcv_id: bytes

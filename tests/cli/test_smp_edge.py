@@ -90,7 +90,7 @@ async def test_it_serves_and_drains_on_sigterm(home: Path, placement: Path) -> N
         client = await SmpClient.connect(address(home))
         assert await client.ping() > 0
         process.send_signal(signal.SIGTERM)
-        await client.closed.wait()  # it is moved on, not left waiting
+        await client.closed.wait()  # the edge disconnects the client, so that it reconnects elsewhere
         assert process.wait(30) == 0
     finally:
         process.kill()

@@ -32,7 +32,7 @@ def get(url: str) -> Any:
 
 
 def wait_for(url: str) -> Any:
-    """What the viewer answers, once it answers and has something."""
+    """Return the viewer's answer, once it has something."""
     limit = time.monotonic() + 90
     while time.monotonic() < limit:
         try:

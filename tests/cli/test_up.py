@@ -200,7 +200,7 @@ def refused(process: subprocess.Popen[str]) -> str:
 
 
 async def test_a_reference_server_moves_here_with_its_address(tmp_path: Path) -> None:
-    """Its identity as openssl made it, its smp-server.ini through `weir import`, nothing on the command line."""
+    """The identity is as openssl made it, the settings come from smp-server.ini through `weir import`."""
     home, ports = tmp_path / "home", (free_port(), free_port())
     reference_identity(home / "identity", "127.0.0.1")
     ini = tmp_path / "smp-server.ini"
@@ -334,7 +334,7 @@ def test_a_redis_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
 def test_a_home_belongs_to_one(tmp_path: Path) -> None:
     with weir_up(tmp_path / "home") as up:
         said = refused(spawn(tmp_path / "home", "--smp-port", "0", "--http-port", "0"))
-        assert up.run  # and its files are left alone
+        assert up.run  # the files of the running one are left alone
     assert said == f"weir up: {tmp_path / 'home'}: another `weir up` runs there"
 
 

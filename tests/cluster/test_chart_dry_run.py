@@ -21,7 +21,7 @@ from weir_operator.kinds.routers.teardown import kept_secrets_to_delete
 
 pytestmark = pytest.mark.timeout(300)
 
-# Their CRDs belong to others and are not on this cluster.
+# Kinds whose CRDs belong to others and are not on this cluster.
 ELSEWHERE = {"ServiceMonitor", "PrometheusRule"}
 
 
@@ -106,7 +106,7 @@ def test_notes_name_exactly_what_uninstall_keeps(cluster: Cluster, namespace: st
 
 URL = {"url": "redis://redis:6379/0"}
 PUSH = {"secretName": "secret", "keyId": "ABCDEFGHIJ", "teamId": "ABCDEFGHIJ"}
-# What some fields need beside them: the CRDs' rules say so. A field of the same name in here wins over the example.
+# Fields that other fields need beside them, by the CRDs' rules. A field of the same name in here wins over the example.
 COMPANIONS: dict[str, dict[str, Any]] = {
     "autoscaling": {"autoscaling": {"maxReplicas": 9, "minReplicas": 1}},
     "exposure.nodePort": {"exposure": {"type": "NodePort", "nodePort": 30007}},

@@ -97,7 +97,7 @@ def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path:
         spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
         return name in spec["properties"]
 
-    # Its hook brings the CRDs to what they were then, fields and all.
+    # The hook brings the CRDs to what they were then, fields and all.
     release.install({}, previous)
     address = release.address()
     assert not field("podAnnotations")
@@ -119,7 +119,7 @@ def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path:
     wait_for("edges of the new template", rolled, 120)
     assert release.address() == address
     assert kube.get("Secret", "weir-identity", release.namespace)["data"] == identity
-    # Its keys are Ed448, the default of that chart. They stay, and the condition says who cannot connect.
+    # The router's keys are Ed448, the default of that chart. They stay, and the condition says who cannot connect.
     assert kube.get("Secret", "weir-edge", release.namespace)["data"]["server.crt"] == certificate
     kube.await_condition("SMPRouter", "weir", release.namespace, "CertificateValid", "True", "Ed448", 20)
     assert release.mail("take", state, address, release.edges()[0]).strip() == "ok"
@@ -158,7 +158,7 @@ def test_production_profile_and_uninstall_without_an_operator(release: Release, 
     } <= left
     assert "StatefulSet/weir-redis" not in left
     assert release.test().count("PING") == 3
-    # One of two operators works.
+    # Of two operators, one works.
     holder = kube.get("Lease", "weir-operator", release.namespace)["spec"]["holderIdentity"]
     assert sum(holder.startswith(pod["metadata"]["name"]) for pod in release.pods("operator")) == 1
 

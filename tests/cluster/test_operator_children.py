@@ -173,7 +173,7 @@ def test_what_is_no_longer_asked_for_is_removed(
 ) -> None:
     kube.create(idle(name, autoscaling={"maxReplicas": 4}, replicas=2), namespace)
     wait_for("the HPA", lambda: kube.find("HorizontalPodAutoscaler", name, namespace), 20)
-    # What the autoscaler says stays, also when the operator has other work on the Deployment.
+    # The autoscaler's number stays, also when the operator has other work on the Deployment.
     kube.merge("Deployment", name, namespace, {"spec": {"replicas": 3}})
     kube.merge("SMPRouter", name, namespace, {"spec": {"podLabels": {"a": "b"}}})
     wait_for(
@@ -211,7 +211,7 @@ def test_somebody_elses_object_is_left_alone(
     assert now["metadata"]["uid"] == before["metadata"]["uid"]
     assert now["metadata"]["labels"] == {"mine": "yes"}
     assert not now["metadata"].get("ownerReferences")
-    # And deleting the router does not take it along.
+    # The foreign object outlives the router.
     kube.delete("SMPRouter", name, namespace)
     kube.gone("SMPRouter", name, namespace, 60)
     assert kube.get(kind, taken, namespace)["metadata"]["uid"] == before["metadata"]["uid"]

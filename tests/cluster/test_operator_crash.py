@@ -212,7 +212,7 @@ def test_killed_while_looking_after_a_service_its_key_pair_is_made_once(
         pair = kube.get("Secret", f"{name}-service", namespace)
         if begun is not None:
             assert (pair["metadata"]["uid"], pair["data"]) == (begun["metadata"]["uid"], begun["data"])
-        # And at its end: the finalizer goes, whether or not the operator lived to see it.
+        # When the service is deleted, the finalizer goes, whether or not the operator lived to see it.
         killer.arm(1, when, "smpservices")
         kube.delete("SMPService", name, namespace)
         wait_for("the end", partial(killed_or_gone, process, kube, namespace, name, "SMPService"), 30)

@@ -152,5 +152,5 @@ def test_a_service_is_forgotten_when_told_so(kube: Kube, namespace: str, desk: D
     kube.delete("SMPService", "brief", namespace)
     kube.gone("SMPService", "brief", namespace, 30)
     kube.gone("Secret", "brief-service", namespace, 30)
-    # Whoever still has the certificate starts anew.
+    # A client that still has the certificate starts anew.
     assert desk.run("brief", "new")[0] not in (before, "refused")

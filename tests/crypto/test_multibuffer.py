@@ -189,7 +189,7 @@ def base_multiple(scalar: int) -> bytes:
 
 
 def check(public: bytes, pairs: list[tuple[bytes, bytes]]) -> list[bool]:
-    """What libsodium says, after seeing that everybody says so: alone, together, and among honest signatures."""
+    """Return libsodium's verdict. Check that all ways agree: alone, together, and among honest signatures."""
     judged = [verify_signature("ed25519", public, *pair) for pair in pairs]
     assert verify_many(public, pairs) == judged
     for pair, right in zip(pairs, judged, strict=True):

@@ -91,7 +91,7 @@ class FuzzSession:
             for _ in range(4 if kind in _FREQUENT else 1)
         ]
 
-    # What the router says.
+    # The router's side.
 
     def _on_transmission(self, one: ServerTransmission) -> None:
         reply = one.reply
@@ -117,7 +117,7 @@ class FuzzSession:
         if self._problem or not self._expected:
             self.answered.set()
 
-    # What the client says.
+    # The client's side.
 
     async def send_block(self) -> None:
         """Send one block and wait for all its answers."""

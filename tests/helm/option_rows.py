@@ -199,7 +199,7 @@ ROWS = (
                 "sessions": "off",
             },
             "NTFRouter/weir-ntf spec.telemetry.traces.endpoint": "http://collector:4318",
-            # What the spec itself says stays beside it.
+            # Other fields of the spec stay.
             "SMPRouter/weir spec.telemetry.logLevel": "debug",
         },
         {"notifier": {"enabled": True}, "router": {"spec": {"telemetry": {"logLevel": "debug"}}}},

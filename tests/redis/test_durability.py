@@ -1,4 +1,4 @@
-"""What an OK means: with fsync a killed Redis has it, with replicated a replica has it."""
+"""The meaning of an OK: with fsync a killed Redis has it, with replicated a replica has it."""
 
 import asyncio
 import contextlib
@@ -98,7 +98,7 @@ async def test_replicated_fails_without_a_replica_and_goes_on_with_one() -> None
         rec = await edge.new()
         msg = os.urandom(24)
         assert (await edge.send(rec, msg)).status is Status.OK
-        assert follower.exists(b"{%d}:b:%b" % (rec.partition, msg)) == 1  # it has it already
+        assert follower.exists(b"{%d}:b:%b" % (rec.partition, msg)) == 1  # the replica has the body already
         follower.replicaof("NO", "ONE")
         assert await edge.send(rec) is UNAVAILABLE
         # Reading needs no replica.

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from weir.redis.forms import Constant, Field, Fixed, Key, Length, Number, Variable, key_start, wire_forms
+from weir.redis.forms import Constant, Field, Fixed, Key, Length, Number, Variable, wire_form, wire_forms
 from weir.redis.partitions import PARTITIONS
 from weir.redis.resp import command
 
@@ -51,6 +51,7 @@ def test_a_value_that_is_sent_apart() -> None:
     assert form(msg_id, len(body)) + body + b"\r\n" == command(b"SET", b"{5}:b:" + msg_id, body)
 
 
-def test_the_start_of_a_key() -> None:
-    queue_id = os.urandom(24)
-    assert b"*1\r\n" + key_start(63, "q", 24) + queue_id + b"\r\n" == command(b"{63}:q:" + queue_id)
+def test_a_part_that_is_the_same_in_every_partition() -> None:
+    form = wire_form([Variable("rev"), Constant(b""), Fixed("hash", 16)])
+    hashed = os.urandom(16)
+    assert b"*3\r\n" + form(b"17", hashed) == command(b"17", b"", hashed)

@@ -168,7 +168,7 @@ def err(error: ErrorType) -> Reply:
 
 
 def sok(peer: Peer) -> Reply:
-    """What SUB answers on this connection, without a service."""
+    """The answer to SUB on this connection, without a service."""
     return SOK() if peer.smp.session.version >= 16 else OK()
 
 

@@ -77,7 +77,7 @@ def test_a_secret_can_come_from_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("section", "cls"), list(SCHEMA.sections()))
 def test_every_setting_can_be_set_by_its_own_default(section: str, cls: type) -> None:
-    """What `kind.show` writes, `kind.read` takes: through the environment, for every setting."""
+    """`kind.read` accepts the text of `kind.show`: through the environment, for every setting."""
     for setting in fields(cls):
         if setting.default is None:
             continue

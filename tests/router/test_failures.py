@@ -480,7 +480,7 @@ async def test_starting_badly(config: RouterConfig, tmp_path: Path) -> None:
 
 
 async def test_two_deployments_on_one_redis(config: RouterConfig, tmp_path: Path) -> None:
-    """Their placement keys differ. Of two that start at the same time on an empty Redis, one is refused."""
+    """With different placement keys, one of two that start at the same time on an empty Redis is refused."""
     server = start_server()
     configs = []
     for name in ("one", "other"):

@@ -76,7 +76,7 @@ async def test_a_full_disk(own: tuple[Fleet, Embedded]) -> None:
     async with asyncio.timeout(20):
         while await s.send(taken, b"after") == INTERNAL:
             await asyncio.sleep(0.05)
-        await service.smp.closed.wait()  # its leases were gone for a while: it has to ask what it missed
+        await service.smp.closed.wait()  # the leases were gone for a while: the service has to ask what it missed
     bodies = await received(r, [queue, taken], stored + 1)
     assert sorted(bodies) == [b"after", *[b"stored"] * stored]
     assert await s.sub(queue) == sok(s)

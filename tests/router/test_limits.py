@@ -98,7 +98,7 @@ async def test_expired_messages_are_dropped_by_ack(fleet: Fleet, config: RouterC
 
 
 async def test_the_sweeper_finds_what_nobody_touches(config: RouterConfig, tmp_path: Path) -> None:
-    server = start_server()  # one of its own: nobody else sweeps there
+    server = start_server()  # a Redis of its own: no other edge sweeps there
     fleet = Fleet(router_config(server.url, config.transport.identity, tmp_path))
     edge = await short_lived(fleet, fleet.config)
     s, r = await fleet.client(edge), await fleet.client(edge)

@@ -1,4 +1,4 @@
-"""What every command answers in every state of a queue: its mode, secured or not, active, suspended or blocked."""
+"""The answer to every command in every state of a queue: its mode, secured or not, active, suspended or blocked."""
 
 import os
 from collections.abc import Callable

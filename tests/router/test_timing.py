@@ -29,7 +29,7 @@ PUBLIC_KEY = {"x25519", "dh_many", "ed25519_verify", "verify_many", "Ed448Public
 
 
 async def operations(peer: Peer, command: Command, entity_id: bytes, key: KeyPair) -> Counter[str]:
-    """What the edge and the client, which run in this process, do for one command that is refused."""
+    """Count the operations of the edge and the client, which run in this process, for one command that is refused."""
     found = Counter[str]()
 
     def count(frame: FrameType, event: str, called: Any) -> None:

@@ -353,11 +353,11 @@ async def test_a_start_that_fails_leaves_nothing_open(identity: Path) -> None:
         await asyncio.open_connection("127.0.0.1", port)
 
 
-# As a process
+# The program as a process
 
 
 def serve(identity: Path, port: int, started: float) -> None:
-    """What the child process runs."""
+    """The child process."""
 
     async def main() -> int:
         async def start() -> EchoEdge:

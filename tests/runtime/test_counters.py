@@ -14,7 +14,7 @@ class Counted(Counters):
     sent: int = 0
     parts: Parts = field(default_factory=Parts)
     times: dict[int, int] = field(default_factory=dict)
-    seen: set[bytes] = field(default_factory=set)  # not a counter
+    seen: set[bytes] = field(default_factory=set)  # a field of another type
 
 
 def test_totals_have_parts_and_buckets_and_no_zeros() -> None:

@@ -224,7 +224,7 @@ async def ready_ids(edge: Edge, service_id: bytes) -> set[bytes]:
 
 
 async def owners(edge: Edge, service_id: bytes) -> set[bytes | None]:
-    """Who owns the service, over all partitions."""
+    """The owners of the service, over all partitions."""
     store = edge.store
     found = await asyncio.gather(
         *(store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))

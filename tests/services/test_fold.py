@@ -98,7 +98,7 @@ async def test_an_edge_that_dies_in_the_middle_of_a_fold(edges: list[EdgeProcess
         expected = left.pop(event.entity_id)
         bodies = await second.ack_all(queues[event.entity_id], event.reply)
         if event.entity_id in unsure and bodies == expected[1:]:
-            continue  # its ACK had been done
+            continue  # the ACK was executed before
         assert bodies == expected
     assert alls == 1
     await second.silence()

@@ -91,7 +91,7 @@ async def test_tg_svc_07_a_hundred_thousand_queues(roomy: Fleet) -> None:
 
 
 async def test_r_svc_01_the_fold_does_not_scan(roomy: Fleet) -> None:
-    """What a fold asks of Redis depends on the messages that wait, not on the queues, nor on others' messages."""
+    """A fold's calls of Redis depend on the messages that wait, not on the queues, nor on others' messages."""
     small, large, other = Service(), Service(), Service()
     few = await fill(roomy, small, SMALL)
     many = await fill(roomy, large, 50 * SMALL)

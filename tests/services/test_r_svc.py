@@ -215,7 +215,7 @@ class Watched:
 
 @pytest.mark.parametrize("why", ["forgotten", "another certificate", "queues lost"])
 async def test_r_svc_08_an_unavailable_service_is_subscribed_queue_by_queue(fleet: Fleet, why: str) -> None:
-    """Whatever the reason is, the agent subscribes to the service's queues one by one, and none stays pending."""
+    """For any reason, the agent subscribes to the service's queues one by one, and none stays pending."""
     service = Service()
     session = await service.connect(fleet)
     queues = {queue.rcv_id: queue for queue in await make_queues(session, 5)}

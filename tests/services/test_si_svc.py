@@ -242,7 +242,7 @@ async def test_si_svc_08_takeover_ends_the_previous_client(fleet: Fleet, edge: i
 
 
 async def test_si_svc_09_drift_is_informational(fleet: Fleet) -> None:
-    """Whatever a service believes, SUBS succeeds and tells what there is."""
+    """SUBS succeeds for any expectation of the service, and returns the true totals."""
     service = Service()
     session = await service.connect(fleet)
     queue = await session.create()

@@ -27,7 +27,7 @@ EDGES = pytest.mark.parametrize("edge", [0, 1], ids=["same edge", "across edges"
 
 
 class Counted:
-    """What the fleet counts between two moments."""
+    """The fleet's counts between two moments."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet

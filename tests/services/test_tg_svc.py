@@ -1,4 +1,4 @@
-"""What the reference has no tests for, TG-SVC-01 … 08 and 16, each by its name."""
+"""Cases that the reference has no tests for: TG-SVC-01 … 08 and 16, each by its name."""
 
 import asyncio
 import random
@@ -508,7 +508,7 @@ async def test_tg_svc_16_deferred_delivery_to_a_service(fleet: Fleet, edge: int)
 
 
 async def test_tg_svc_16_deferred_message_of_a_service_that_was_taken_over(fleet: Fleet) -> None:
-    """What waited for room at the displaced client goes to the new one, and is not sent by the old edge any more."""
+    """A message that waited for room at the displaced client goes to the new one. The old edge does not send it."""
     narrow = await narrow_edge(fleet)
     service = Service()
     first = await service.connect(fleet, narrow)

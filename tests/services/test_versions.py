@@ -15,7 +15,7 @@ VERSIONS = pytest.mark.parametrize("version", [16, 17, 18, 19])
 
 
 def totals_at(version: int, service: Service) -> tuple[int, bytes]:
-    """What a client of this version reads: before 19 there is no hash."""
+    """The totals as a client of this version reads them: before 19 there is no hash."""
     count, total = service.totals
     return count, total if version >= 19 else ids_hash.EMPTY
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from weir.crypto import multibuffer
 
 _CACHE = Path.home() / ".cache" / "weir" / "servers"
-# What the library asks of the processor, and Linux's names of it.
+# The processor's features that the library asks for, with Linux's names.
 _NEEDED = {"bmi2", "avx512f", "avx512dq", "avx512bw", "avx512ifma", "avx512_vbmi2"}
 
 

@@ -40,7 +40,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _says(server: Path) -> "re.Match[bytes] | None":
-    """What it is; None for one that does not run here."""
+    """Return the server's name and version; None for one that does not run here."""
     try:
         return _SAYS.match(subprocess.run([server, "--version"], capture_output=True, check=False).stdout)
     except OSError:
@@ -144,7 +144,7 @@ def join_cluster(cluster: RedisServer, server: Path) -> Embedded:
     node = _cluster_node(server)
     cluster.nodes.append(node)
     with client_of(node) as client:
-        client.config_set("cluster-allow-replica-migration", "no")  # it stays a master after its last slot
+        client.config_set("cluster-allow-replica-migration", "no")  # a node stays a master after its last slot
     with client_of(node) as client, client_of(cluster.nodes[0]) as first:
         client.execute_command("CLUSTER", "MEET", "127.0.0.1", first.connection_pool.connection_kwargs["port"])
     for other in cluster.nodes:

@@ -31,8 +31,8 @@ class Reshard:
         return self._ports[node]
 
     def _agreed(self) -> bool:
-        """They hear of a move one after the other. A second one with other masters must not begin before all know the
-        epochs of the first, or old news of the slot may overrule new ones."""
+        """Whether all nodes agree. Nodes hear of a move one after the other. A second one with other masters must not
+        begin before all know the epochs of the first, or old news of the slot may overrule new ones."""
         views = set()
         for node, client in enumerate(self._clients):
             known = client.execute_command("CLUSTER NODES").values()

@@ -1,4 +1,4 @@
-"""What the metrics of every program have in common: one edge's own numbers, and sums over edges."""
+"""The common part of every program's metrics: one edge's own numbers, and sums over edges."""
 
 import re
 

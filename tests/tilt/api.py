@@ -168,7 +168,7 @@ def parse_functions() -> dict[str, list[Parameter]]:
 
 
 class WrongCall(Exception):
-    """What Tilt would refuse."""
+    """A call that Tilt would refuse."""
 
 
 def bind(function: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ STEPS = {"fall_back_on", "sync", "run", "restart_container", "initial_sync"}
 
 @dataclass
 class Tilt:
-    """What Tilt would know after it has read the Tiltfile."""
+    """The things that Tilt knows after it has read the Tiltfile."""
 
     directory: Path
     context: str = "testcluster"

@@ -67,7 +67,7 @@ class Reloaded:
         return self.process.stdout.readline().strip()
 
     def change(self, version: int, end: str = "") -> None:
-        """What Tilt's live update does: the changed file, then the signal."""
+        """Do as Tilt's live update does: copy the changed file, then send the signal."""
         (self.synced / "services/weir/cli/main.py").write_text(CHILD.format(version=version, end=end))
         self.process.send_signal(signal.SIGUSR2)
 
@@ -196,7 +196,7 @@ def test_image_goes_into_the_cluster_that_is_there(context: str, program: str, m
 def test_the_test_cluster_is_found_by_its_kubeconfig_and_its_binaries_by_its_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever started it, and from whichever cache."""
+    """The test cluster may have been started by anybody, from any cache."""
     for name in ("TESTCLUSTER_STATE", "TESTCLUSTER_CACHE", "WEIR_KUBECONFIG"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

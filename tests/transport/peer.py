@@ -42,7 +42,7 @@ from weir.wire.versions import NTF_LEGACY_RANGE, SMP_LEGACY_RANGE, VersionRange
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a transcript needs of one protocol."""
+    """The parts of one protocol that a transcript needs."""
 
     protocol: Protocol[Any]
     legacy: VersionRange

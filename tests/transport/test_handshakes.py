@@ -12,7 +12,7 @@ from weir.transport.handshakes import Handshakes
 
 
 class Loop:
-    """What is called soon or later is called by hand."""
+    """A loop whose `call_soon` and `call_later` are run by hand."""
 
     def __init__(self, clock: list[float]) -> None:
         self._clock = clock

@@ -18,7 +18,7 @@ SECOND = 1 / 86400
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    """What the log says about the expiry."""
+    """The log lines about the expiry."""
     return [(record.levelno, record.getMessage()) for record in caplog.records if "expire" in record.getMessage()]
 
 

@@ -80,7 +80,7 @@ def test_interpreters_that_are_installed(version: str, certificates: Path) -> No
 
 @pytest.mark.all("fetches interpreters, 60 MB")
 def test_interpreters_of_newer_debian_releases(certificates: Path) -> None:
-    """Also finds what is named in pyproject.toml and was tested nowhere."""
+    """Finds versions, too, that pyproject.toml names and no test has run on."""
     subprocess.run(["bash", REPO / "scripts/servers.sh", "pythons"], check=True)
     interpreters.cache_clear()
     tested = {".".join(version.split(".")[:2]) for version in interpreters()}

@@ -10,7 +10,7 @@ from weir.transport.throttle import free_at, pause
     [
         (0.0, 100.0, 100.5, 101.0),  # free for long: as much pause as work
         (100.0, 100.0, 100.5, 101.0),
-        (103.0, 100.0, 100.5, 104.0),  # not free yet: on top of that
+        (103.0, 100.0, 100.5, 104.0),  # the user is not free yet: the pause is added to the rest of the last one
         (100.2, 100.0, 100.0, 100.2),
     ],
 )

@@ -22,7 +22,7 @@ Start = Callable[..., Awaitable[Router]]
 
 
 async def s_client(router: Router, *options: str, commands: bytes = b"", wait: bytes = b"") -> str:
-    """Its whole output. It gets `commands` once it has printed `wait`, then the end of its input."""
+    """The output of `openssl s_client`, which gets `commands` once it has printed `wait`, then the end of its input."""
     process = await asyncio.create_subprocess_exec(
         "openssl",
         "s_client",

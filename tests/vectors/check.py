@@ -60,7 +60,7 @@ def _outcome(check: Callable[[], None] | None) -> str | None:
         check()
     except NoCheck as error:
         return f"there is no check for it: {error}"
-    except Exception as error:  # whatever an entry does, the others are checked
+    except Exception as error:  # an entry that fails does not stop the others
         return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
     return None
 

@@ -1,4 +1,4 @@
-"""What a check is: a name, and a function that raises `Mismatch` when the bytes differ."""
+"""A check: a name, and a function that raises `Mismatch` when the bytes differ."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What an entry's name says, as a value: `NEW x25519 no-auth S messaging no-link` → NEW(…).
+"""The value that an entry's name describes: `NEW x25519 no-auth S messaging no-link` → NEW(…).
 
 The names are a small language; anything in it is understood, not only what the file happens to contain.
 """

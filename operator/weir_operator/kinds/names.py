@@ -16,7 +16,7 @@ PLURALS: Final = {SMP_ROUTER: "smprouters", NTF_ROUTER: "ntfrouters", SMP_SERVIC
 FINALIZER: Final = f"{GROUP}/ordered-delete"
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
-MANAGER: Final = "weir-operator"  # also the field manager, the user agent and the name of the Lease
+MANAGER: Final = "weir-operator"  # the field manager, the user agent and the name of the Lease, too
 # The object that a child belongs to: its kind in lower case, and its name under one of two labels.
 OWNER_KIND: Final = f"{GROUP}/owner"
 ROUTER: Final = f"{GROUP}/router"

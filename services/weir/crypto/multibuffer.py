@@ -30,7 +30,7 @@ from weir.crypto import sodium
 from weir.crypto.keys import dh
 
 VARIABLE: Final = "WEIR_CRYPTO_MB"  # the library's path, or `off`
-_NAMES: Final = ("libcrypto_mb.so.13", "libcrypto_mb.so.11")  # those that were tested, the newest first
+_NAMES: Final = ("libcrypto_mb.so.13", "libcrypto_mb.so.11")  # tested versions, the newest first
 _LANES: Final = 8
 _KEY: Final = 32
 _SIGNATURE: Final = 64

@@ -78,16 +78,16 @@ def wire_forms(start: bytes, fields: Sequence[Field], end: bytes = b"") -> list[
     ]
 
 
-def key_start(p: int, kind: str, length: int) -> bytes:
-    """A key on the wire, up to its id."""
-    prefix = b"{%d}:%b:" % (p, kind.encode())
-    return b"$%d\r\n%b" % (len(prefix) + length, prefix)
+def wire_form(fields: Sequence[Field]) -> Callable[..., bytes]:
+    """The function for a part of a command that is the same in every partition: fields without a key."""
+    return wire_forms(b"", fields)[0]
 
 
 def _placeholder(field: Field, p: int) -> bytes:
     match field:
         case Key(kind, _, length):
-            return key_start(p, kind, length) + b"%b\r\n"
+            prefix = b"{%d}:%b:" % (p, kind.encode())
+            return b"$%d\r\n%b%%b\r\n" % (len(prefix) + length, prefix)
         case Variable():
             return b"$%d\r\n%b\r\n"
         case Fixed(_, length):

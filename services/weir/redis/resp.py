@@ -5,7 +5,7 @@ from typing import Any
 
 import hiredis
 
-_pack_exact: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command  # its own types know tuples of one word only
+_pack_exact: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command  # hiredis' types know tuples of one word only
 RETRY_FLAG = b"$1\r\n0\r\n"
 _RETRY_SET = b"1\r\n"
 

@@ -151,7 +151,7 @@ class _Subscriber(asyncio.Protocol):
             if isinstance(reply, ReplyError):
                 if reply.code not in NOT_EXECUTED:
                     self.refused = reply.code
-                self.close()  # this node does not serve the slot, or not yet, or refuses this edge
+                self.close()  # the node does not serve the slot, or not yet, or refuses this edge
             if not isinstance(reply, list):
                 continue
             if reply[0] in (b"message", b"smessage"):

@@ -164,7 +164,7 @@ async def test_the_library_works_on_while_another_holds_the_lease(
     server.requests.clear()
     while server.requests.count("GET") < 2:
         await asyncio.sleep(0.05)
-    # It has read the new holder's name, and read it once more a period later.
+    # The replica has read the new holder's name, and read it once more a period later.
     assert not library.stopped.is_set()
     await end(running)
 

@@ -1,4 +1,4 @@
-"""What kopf is asked to do: watch our kinds, and children by their label only; and to write nothing."""
+"""The work that kopf is given: watch our kinds, and children by their label only; and to write nothing."""
 
 from __future__ import annotations
 

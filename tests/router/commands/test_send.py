@@ -161,7 +161,7 @@ def send(queue: Queue, number: int) -> Request:
 
 
 async def numbers(r: Peer, queue: Queue) -> list[int]:
-    """What the queue holds, acknowledged one after the other."""
+    """Receive and acknowledge the queue's messages one after the other."""
     bodies = []
     reply = (await r.event()).reply
     while isinstance(reply, MSG):

@@ -20,7 +20,7 @@ def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_idle_session_registers_it_again(fleet: Fleet, service: ServiceCredentials) -> None:
-    """Its queues would otherwise belong to a service that nobody can connect as."""
+    """Otherwise the service's queues would belong to a service that nobody can connect as."""
     one = await fleet.client(0, service=service)
     registry = fleet[1].store.registry
     assert await registry.forget(await service_id(one)) == 0

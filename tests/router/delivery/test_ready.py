@@ -30,7 +30,7 @@ class Page:
 
 
 class Partitions:
-    """What is ready in each partition. Answers pages and remembers how many were asked for at the same time."""
+    """The ready ids of each partition. Answers pages and remembers how many were asked for at the same time."""
 
     def __init__(self, ready_in: Mapping[int, int]) -> None:
         self.ready_in = ready_in

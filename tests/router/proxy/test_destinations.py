@@ -1,4 +1,4 @@
-"""Which addresses the proxy may dial."""
+"""The addresses that the proxy may dial."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which of a relay's hosts are dialled, how, and how many sessions there are."""
+"""The hosts of a relay that are dialled, the way to them, and the number of sessions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -195,7 +195,7 @@ async def test_a_session_that_ends_late(relay: Fleet, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("host", [b"64:ff9b::a00:1", b"64:ff9b:1::7f00:1", b"2002:7f00:1::1", b"::ffff:127.0.0.1"])
 async def test_addresses_that_lead_to_a_private_one(host: bytes) -> None:
-    """They are refused before anything is sent. Otherwise NETWORK or TIMEOUT would tell what is in the network."""
+    """The proxy refuses such addresses at once. Otherwise NETWORK or TIMEOUT would tell what is in the network."""
     relays = Relays(Proxy())
     with pytest.raises(RelayError) as caught:
         await relays.get(ServerHost((host,), b"", bytes(32)))

@@ -88,7 +88,7 @@ async def test_a_whole_block_of_nonsense(fleet: Fleet) -> None:
     peer = await fleet.client(0)
     for _ in range(20):
         peer.smp.connection.send_contents([os.urandom(1000)])
-    peer.smp.connection.send_raw(os.urandom(16384))  # not even sealed
+    peer.smp.connection.send_raw(os.urandom(16384))  # no block that the edge can open
     for _ in range(21):
         event = await peer.event()
         assert isinstance(event.reply, ERR)

@@ -29,7 +29,7 @@ Told = dict[str, list[Event]]
 
 
 class Token(NamedTuple):
-    """Who has a queue or a service: a connection of an edge, for one subscription."""
+    """The owner of a queue or a service: a connection of an edge, for one subscription."""
 
     edge: str
     conn: int
@@ -71,7 +71,7 @@ class Model:
         self.live: set[str] = set()
         self.told: Told = {}
 
-    # What the rules share
+    # Common parts of the rules
 
     def owner_of(self, q: Queue) -> Token | None:
         return self.services[q.service].owner if q.service else q.owner

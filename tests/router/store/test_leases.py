@@ -34,7 +34,7 @@ async def test_an_edge_that_is_cut_off(proxy: Proxy, server: Embedded) -> None:
     proxy.hold()
     await edge.until(lambda: edge.lost == 1)
     assert not edge.store.leases.held
-    # It was told before its lease ended in Redis.
+    # The edge knew before its lease ended in Redis.
     assert await other.store.core.ask(rec.partition, b"EXISTS", keys.lease(rec.partition, edge.store.edge)) == 1
     while await other.store.core.ask(rec.partition, b"EXISTS", keys.lease(rec.partition, edge.store.edge)):
         await asyncio.sleep(0.05)

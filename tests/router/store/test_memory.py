@@ -1,4 +1,4 @@
-"""What a queue and a message cost in Redis' memory."""
+"""The memory that a queue and a message take in Redis."""
 
 import os
 

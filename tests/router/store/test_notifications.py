@@ -34,7 +34,7 @@ async def test_they_wait_for_a_notifier(open_any: OpenEdge) -> None:
     for each in items:
         assert await edge.send_item(rec, None, each) == SendResult(Status.OK)
     assert await edge.nsub(rec, 2, 2) == NsubResult(Status.OK, pending=True)
-    assert await edge.take(rec, 1, 1) == []  # not its owner
+    assert await edge.take(rec, 1, 1) == []  # another connection owns it
     assert await edge.take(rec, 2, 2) == items
     assert await edge.take(rec, 2, 2, items[1].nonce) == items[2:]
     assert await edge.take(rec, 2, 2, items[1].nonce) == items[2:]  # repeated: nothing is lost

@@ -137,7 +137,7 @@ async def test_a_link_index_left_behind_is_taken_over(open_any: OpenEdge) -> Non
     edge = await open_any()
     link_id = os.urandom(24)
     gone = edge.new_queue()
-    assert await edge.store.links.claim(link_id, gone.rcv_id)  # and the edge died before NEW
+    assert await edge.store.links.claim(link_id, gone.rcv_id)  # the edge died between the claim and NEW
     rec = await edge.new()
     assert await edge.store.links.set_link(rec, link_id, LINK) is Status.OK
 
@@ -183,7 +183,7 @@ async def test_notifiers(open_any: OpenEdge) -> None:
     assert await awaited(lambda done: a.store.lookups.fetch_ntf(first.ntf_id, done)) is None
     assert await a.nsub(rec, 1, 2)
     assert (await a.store.notifications.delete_notifier(rec, 1)).status is Status.OK
-    assert await a.settled() == []  # not to the connection that did it
+    assert await a.settled() == []  # the connection that caused the event gets none
     assert await awaited(lambda done: a.store.lookups.fetch_ntf(second.ntf_id, done)) is None
     assert await a.store.notifications.delete_notifier(rec, 1) == DeleteResult(Status.OK)
     assert await a.rcv(rec.rcv_id) == rec
@@ -276,7 +276,7 @@ async def test_nothing_is_left_of_a_deleted_queue(open_one: OpenEdge) -> None:
     await edge.send(rec, ntf=True, ts=NOW)
     await edge.store.queues.delete(rec, 7)
     await edge.store.registry.forget(service)
-    for _ in range(2):  # what the first look into the inbox handles, the second removes
+    for _ in range(2):  # the second drain of the inbox removes the events that the first has handled
         await edge.settled()
     left = await edge.store.core.ask(0, b"KEYS", b"*")
     assert len(left) == before + 1, left  # the counters of its partition

@@ -44,7 +44,7 @@ async def test_rotation_at_once(open_any: OpenEdge) -> None:
     assert await edge.store.registry.ensure_service(old, M, os.urandom(24)) is ServiceError.REFUSED
     assert (await edge.store.services.service_totals(service)).count == 1
     assert await edge.store.registry.rotate(old, new) == service  # again
-    assert await edge.store.registry.rotate(new, old) == service  # and back
+    assert await edge.store.registry.rotate(new, old) == service  # the rotation is undone
 
 
 async def test_rotation_with_an_overlap(open_any: OpenEdge) -> None:
@@ -63,7 +63,7 @@ async def test_rotation_to_a_certificate_that_was_here_already(open_any: OpenEdg
     edge = await open_any()
     old, new, service, empty = os.urandom(32), os.urandom(32), os.urandom(24), os.urandom(24)
     await edge.store.registry.ensure_service(old, M, service)
-    await edge.store.registry.ensure_service(new, M, empty)  # it connected before the operator rotated
+    await edge.store.registry.ensure_service(new, M, empty)  # the new certificate connected before the rotation
     assert await edge.store.registry.rotate(old, new) == service
     assert [info.service_id for info in await edge.store.registry.list_services()] == [service]
 

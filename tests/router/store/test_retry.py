@@ -517,7 +517,7 @@ async def attempt(proxy: Proxy, name: str, *, lose: bool) -> tuple[Any, dict[byt
     result = await step()
     assert proxy.lost == before + lose, "the scenario did not call its script"
     events = [(type(e).__name__, e) for e in await direct.settled()]
-    for one in (edge, edge, direct, direct):  # what the first look handles, the second removes
+    for one in (edge, edge, direct, direct):  # the second drain removes the events that the first has handled
         await one.settled()
     contents = await dump(direct)
     await edge.close()

@@ -87,7 +87,7 @@ async def test_reassert(open_any: OpenEdge) -> None:
     a, b = await open_any(), await open_any()
     kept, missed, forgotten, displaced, deleted, known = [await a.new(owner=Owner(7, n)) for n in range(6)]
     held = [Held(rec.rcv_id, 7, n, b"") for n, rec in enumerate((kept, missed, forgotten, displaced, deleted, known))]
-    # What Redis may look like when it comes back: a message that nobody was told of, an owner lost.
+    # A possible state of Redis when it comes back: a message that nobody was told of, an owner lost.
     await a.release(7, [forgotten.rcv_id])
     msg, seen = os.urandom(24), os.urandom(24)
     await a.send(missed, msg)

@@ -83,7 +83,7 @@ async def test_one_edge_at_a_time(open_any: OpenEdge) -> None:
     a, b = await open_any(), await open_any()
     await sweep(a)
     assert await b.store.sweeper.sweep_slice(0) is None
-    await b.store.sweeper.stop_sweeping()  # not its lock
+    await b.store.sweeper.stop_sweeping()  # the other edge keeps the lock
     assert await b.store.sweeper.sweep_slice(0) is None
     await a.store.sweeper.stop_sweeping()
     assert await b.store.sweeper.sweep_slice(0) is not None
@@ -122,7 +122,7 @@ async def test_a_round_corrects_the_numbers_of_messages_and_notifications(open_a
     assert await stored() == (5, 2)
     await edge.store.queues.update_day(recs[0], TODAY - 31)
     assert (await sweep(edge)).queues == 1
-    assert await stored() == (4, 1)  # what went with an unused queue is not counted
+    assert await stored() == (4, 1)  # messages of a deleted queue are not counted
 
 
 async def test_a_round_corrects_nothing_while_messages_come_and_go(open_any: OpenEdge) -> None:

@@ -27,7 +27,7 @@ from weir.wire.smp.replies import DELD, ERR, OK
 ADMIN, USER = "boss", "helper"
 BLOCKED = BlockingInfo(BlockingReason.SPAM)
 
-# What the reference prints, line by line.
+# The lines that the reference prints.
 _STATS = """
 fromTime · qCreated · qSecured · qDeletedAll · qDeletedAllB · qDeletedNew · qDeletedSecured · daily active queues
 qSub · qSubAllB · qSubEnd · qSubEndB · other SUB events (auth, duplicate, prohibited)
@@ -278,7 +278,7 @@ async def test_the_days_quota_of_blocked_queues(fleet: Fleet, config: RouterConf
     fleet[0].config = replace(config, auth=replace(config.auth, daily_block_queue_quota=today + 1))
     server = await start_control(fleet[0])
     session = await Session.open(server, USER)
-    assert await session.say(f"block {'A' * 32} reason=spam") == "error: AUTH"  # and not counted
+    assert await session.say(f"block {'A' * 32} reason=spam") == "error: AUTH"  # no queue: does not count
     assert (await session.say(f"block {text(queues[0].snd_id)} reason=spam")).startswith("ok, queue blocked")
     refused = await session.say(f"block {text(queues[1].snd_id)} reason=spam")
     assert refused == f"error: reached limit of {today + 1} queues blocked daily"
@@ -311,7 +311,7 @@ async def test_suspend_and_resume(fleet: Fleet, control: ControlPort) -> None:
     session = await Session.open(control, ADMIN)
     assert await session.say("suspend") == "ok, all edges take no new clients"
     assert not any(edge.ready for edge in fleet.edges)
-    await client.smp.ping()  # who is there stays
+    await client.smp.ping()  # clients that are connected stay
     assert await session.say("resume") == "ok, all edges take new clients"
     assert all(edge.ready for edge in fleet.edges) and [edge.ports for edge in fleet.edges] == ports
     assert await session.say("suspend") == "ok, all edges take no new clients"

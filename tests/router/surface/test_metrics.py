@@ -115,7 +115,7 @@ def test_gauges_add_up_across_edges() -> None:
     assert sample(text, "simplex_smp_delivery_ack_time_max") == 9  # a maximum, not a sum
     assert sample(text, "simplex_smp_queues_total1") == sample(text, "simplex_smp_queues_total2") == 100
     assert sample(text, "simplex_smp_queues_daily") == 50
-    # Whatever its name says, the reference counts notifications in the first and notifiers in the second.
+    # In spite of the names, the reference counts notifications in the first and notifiers in the second.
     assert sample(text, "simplex_smp_queues_notify_total1") == 7
     assert sample(text, "simplex_smp_queues_notify_total2") == 4
 

@@ -138,7 +138,7 @@ async def test_numbers_are_the_fleets(fleet: Fleet, web: aiohttp.ClientSession) 
 
 
 async def test_stats_survive_and_add_up(fleet: Fleet, config: RouterConfig) -> None:
-    """What two edges counted is in Redis; a third one that starts later tells the sum."""
+    """The counts of two edges are in Redis. A third edge that starts later shows the sum."""
 
     async def created() -> int:
         return (await fleet[-1].store.stats.read_stats()).get("qCreated", 0)
@@ -202,7 +202,7 @@ async def test_what_is_off_is_not_there(fleet: Fleet, config: RouterConfig) -> N
 
 
 async def test_metrics_have_a_port_of_their_own(fleet: Fleet, config: RouterConfig) -> None:
-    """What the page shows is for everybody, the metrics are for the machine's own network."""
+    """The page is for everybody, the metrics are for the machine's own network."""
     assert Http().metrics_listen == "127.0.0.1"
     ports = free_port(), free_port()
     edge = await fleet.add(http=Http(port=ports[0], listen="127.0.0.1", metrics_port=ports[1]))

@@ -1,4 +1,4 @@
-"""What two edges tell of one message and of one SUBS, read back from a collector."""
+"""The spans of two edges for one message and for one SUBS, read back from a collector."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -141,7 +141,7 @@ async def test_one_client_can_be_traced_while_it_runs(fleet: Fleet, collected: C
         await recipient.text(queue)
     await flush(fleet)
     only(collected.named("SEND"))
-    assert len(collected.named("MSG")) == 1  # and what became of it
+    assert len(collected.named("MSG")) == 1  # the MSG of that SEND
 
 
 async def test_nothing_was_refused_by_the_vocabulary(fleet: Fleet, collected: Collector) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Commands of a block that begin in one turn of the loop, and that are begun and not answered.
 _IN_PROGRESS = 16
-_IN_PROGRESS_ALONE = 32  # these share one write to Redis, which makes each cheaper
+_IN_PROGRESS_ALONE = 32  # many commands in one write to Redis cost less each
 _SUBS_IN_PROGRESS = 255  # for a block of SUBs, which bring no bodies: many in one call to the store cost less each
 _TOGETHER = 16384  # bytes: larger answers leave before the rest is answered
 _PENDING = 4 * _TOGETHER  # bytes of answers that wait for an earlier one; with more, no further command begins

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 # Blocks of one client that are begun and not answered. Other clients wait behind them at this edge and at Redis.
 _IN_PROGRESS = 2  # one block in progress and the next one ready
-_IN_PROGRESS_ALONE = 8  # these share one write to Redis, which makes each cheaper
+_IN_PROGRESS_ALONE = 8  # many blocks in one write to Redis cost less each
 
 
 class Hold:
@@ -104,7 +104,7 @@ class Incoming:
         self._begin = begin  # decodes a block and dispatches it; returns a block of several commands
         self.share = share
         self.blocks: deque[bytes] = deque()  # still encrypted, not begun
-        self.block: Block | None = None  # its commands are not all begun
+        self.block: Block | None = None  # the block whose commands are not all begun
         self.block_hold: Hold | None = None
         self.in_progress = 0  # blocks that are begun and not answered
         self.holds = 0

@@ -9,7 +9,17 @@ from weir.redis.forms import Constant, Field, Fixed, Key, Length, Number, Variab
 from weir.redis.resp import RETRY_FLAG, bulk
 from weir.router.store import keys
 from weir.router.store.core import STATUS, Core
-from weir.router.store.records import AckResult, Entry, NtfItem, Owner, QueueInfo, QueueRecord, SendResult, Status
+from weir.router.store.records import (
+    ENTRY_FORM,
+    AckResult,
+    Entry,
+    NtfItem,
+    Owner,
+    QueueInfo,
+    QueueRecord,
+    SendResult,
+    Status,
+)
 
 _BODY_SLACK = 3600  # seconds that a body outlives its entry, so that no entry is without its body
 EXPIRED, REMOVED = 15, 16  # answers of ACK; REMOVED + the flags of the message (lua/include/acked.lua)
@@ -89,7 +99,7 @@ class Messages:
         """SEND: store a message whose body is already encrypted to the recipient. One round trip."""
         p = rec.partition
         rcv_id = rec.rcv_id
-        entry = b"%b%b%c%b" % (msg_id, ts.to_bytes(8, "big"), notification, trace)
+        entry = ENTRY_FORM % (msg_id, ts.to_bytes(8, "big"), notification, trace)
         rev, service = b"%d" % rec.rev, rec.rcv_service or b""
         if ntf is None or rec.ntf_id is None:
             wire, on_reply = self._send[p](rcv_id, msg_id, rev, entry, day, expire_before, service), self._sent
@@ -117,7 +127,7 @@ class Messages:
         wire = self._ack[p](
             rec.rcv_id,
             b"%d" % rec.rev,
-            b"%b:%d:%d" % (self._edge, conn, gen),
+            self._core.token(conn, gen),
             msg_id,
             self._op_prefix + self._op.to_bytes(4, "big"),
             expire_before,

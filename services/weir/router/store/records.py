@@ -107,6 +107,7 @@ class NewResult(NamedTuple):
 
 NOTIFICATION: Final = 1
 QUOTA_MARKER: Final = 2
+ENTRY_FORM: Final = b"%b%b%c%b"  # id, time, flags, trace context (lua/include/entry.lua)
 
 
 class Entry(NamedTuple):
@@ -126,7 +127,7 @@ class Entry(NamedTuple):
         return bool(self.flags & QUOTA_MARKER)
 
     def pack(self) -> bytes:
-        return b"%b%b%c%b" % (self.msg_id, self.ts.to_bytes(8, "big"), self.flags, self.trace)
+        return ENTRY_FORM % (self.msg_id, self.ts.to_bytes(8, "big"), self.flags, self.trace)
 
     @staticmethod
     def parse(raw: bytes) -> "Entry":

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.redis.forms import Field, Key, Number, Variable, key_start, wire_forms
-from weir.redis.resp import RETRY_FLAG, bulk
+from weir.redis.forms import Constant, Fixed, Key, Number, Variable, wire_form, wire_forms
+from weir.redis.resp import RETRY_FLAG
 from weir.router.store import keys
 from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into
 from weir.router.store.records import (
@@ -39,20 +39,15 @@ class Subscriptions:
     def __init__(self, core: Core, emit: Callable[[Event], None]) -> None:
         self._core = core
         self._muxes = core.muxes
-        self._edge = core.edge
         self._emit = emit
         self._scripts = core.topology.scripts
-        arguments: list[Field] = [
-            Key("q", "rcv_id", keys.ID_LENGTH),
-            Variable("token"),
-            Number("day", keys.DAY_DIGITS),
-            Number("expire_before", 10),
-            Variable("service"),
-            Variable("rev"),
-            Variable("hash"),
-        ]
-        self._sub = wire_forms(self._scripts.head("sub", 1, 7), arguments, RETRY_FLAG)
-        self._key_starts = [key_start(p, "q", keys.ID_LENGTH) for p in range(keys.PARTITIONS)]
+        # The parts of a SUB: a key for each queue, what the queues share, and the credentials of each queue.
+        self._sub_key = wire_forms(b"", [Key("q", "rcv_id", keys.ID_LENGTH)])
+        self._sub_shared = wire_form(
+            [Variable("token"), Number("day", keys.DAY_DIGITS), Number("expire_before", 10), Variable("service")]
+        )
+        self._sub_same_service = wire_form([Variable("rev"), Constant(b"")])
+        self._sub_other_service = wire_form([Variable("rev"), Fixed("hash", ids_hash.SIZE)])
 
     def sub(
         self,
@@ -65,17 +60,7 @@ class Subscriptions:
         done: Callable[[SubResult | Unavailable], None],
     ) -> None:
         """SUB. With `service` (gen is then its epoch) it associates the queue; without, it ends an association."""
-        p, rev = rec.partition, rec.rev
-        wire = self._sub[p](
-            rec.rcv_id,
-            b"%b:%d:%d" % (self._edge, conn, gen),
-            day,
-            expire_before,
-            service or b"",
-            b"%d" % rev,
-            b"" if rec.rcv_service == service else ids_hash.of_id(rec.rcv_id),
-        )
-        self._muxes[p].script(wire, _subscribed, (rec, rev, service, done), late=True)
+        self.sub_many([rec], conn, gen, service, day, expire_before, lambda _, result: done(result))
 
     def sub_many(
         self,
@@ -98,11 +83,10 @@ class Subscriptions:
                 by_partition[rec.partition] = [place]
             else:
                 places.append(place)
-        owner = bulk(b"%b:%d:%d" % (self._edge, conn, gen))
-        common = owner + bulk(b"%05d" % day) + bulk(b"%010d" % expire_before) + bulk(service or b"")
+        shared = self._sub_shared(self._core.token(conn, gen), day, expire_before, service or b"")
         for p, places in by_partition.items():
             for at in range(0, len(places), _SUB_BATCH):
-                self._sub_some(p, recs, places[at : at + _SUB_BATCH], service, common, on_result)
+                self._sub_some(p, recs, places[at : at + _SUB_BATCH], service, shared, on_result)
 
     def _sub_some(
         self,
@@ -110,26 +94,25 @@ class Subscriptions:
         recs: Sequence[QueueRecord],
         places: list[int],
         service: bytes | None,
-        common: bytes,
+        shared: bytes,
         on_result: Callable[[int, SubResult | Unavailable], None],
     ) -> None:
-        start = self._key_starts[p]
+        key = self._sub_key[p]
         queues: list[bytes] = []
         credentials: list[bytes] = []
         called: list[_Called] = []
         for place in places:
             rec = recs[place]
             rcv_id, rev = rec.rcv_id, rec.rev
-            queues.append(b"%b%b\r\n" % (start, rcv_id))
-            text = b"%d" % rev
+            queues.append(key(rcv_id))
             if rec.rcv_service == service:
-                credentials.append(b"$%d\r\n%b\r\n$0\r\n\r\n" % (len(text), text))
+                credentials.append(self._sub_same_service(b"%d" % rev))
             else:
-                credentials.append(b"$%d\r\n%b\r\n$16\r\n%b\r\n" % (len(text), text, ids_hash.of_id(rcv_id)))
+                credentials.append(self._sub_other_service(b"%d" % rev, ids_hash.of_id(rcv_id)))
             called.append((place, rec, rev))
         head = self._scripts.head("sub", len(places), 2 * len(places) + 5)
-        wire = b"%b%b%b%b%b" % (head, b"".join(queues), common, b"".join(credentials), RETRY_FLAG)
-        self._muxes[p].script(wire, _subscribed_many, (called, service, on_result), late=True)
+        wire = b"".join((head, *queues, shared, *credentials, RETRY_FLAG))
+        self._muxes[p].script(wire, _subscribed, (called, service, on_result), late=True)
 
     async def reassert(self, subs: Iterable[Held], expire_before: int) -> None:
         """After Redis was unavailable: assert the subscriptions. Missed events are emitted: MSG, END or DELD."""
@@ -172,13 +155,6 @@ class Subscriptions:
 
 
 def _subscribed(
-    raw: Any, ctx: tuple[QueueRecord, int, bytes | None, Callable[[SubResult | Unavailable], None]]
-) -> None:
-    rec, rev, service, done = ctx
-    done(UNAVAILABLE if raw is UNAVAILABLE else _result(raw[0], rec, rev, service))
-
-
-def _subscribed_many(
     raw: Any, ctx: tuple[list[_Called], bytes | None, Callable[[int, SubResult | Unavailable], None]]
 ) -> None:
     called, service, on_result = ctx

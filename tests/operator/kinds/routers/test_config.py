@@ -1,4 +1,4 @@
-"""What the configuration files of all routers share."""
+"""The common part of all routers' configuration files."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ async def test_paused_nothing_is_made_and_the_status_shows_the_certificate_of_th
     assert "paused" in next(c["message"] for c in town.status["conditions"] if c["type"] == "CertificateValid")
     assert town.api.objects["Secret", "r-edge"] == edge
     assert [reason for reason, _ in town.recorded] == ["RenewalDue"]
-    # What was asked for meanwhile is done afterwards.
+    # A request that came meanwhile is carried out afterwards.
     town.change(maintenance={"paused": False})
     assert "apply Secret/r-edge" in await town.reconcile()
     assert town.status["certificate"]["daysLeft"] == 3649

@@ -89,7 +89,7 @@ async def test_taking_the_first_off_the_list_refuses_it(access: StoreAccess) -> 
     only = await account(access, B)
     assert only.accepted == (B,)
     assert only.overlap_until is None
-    # Whoever listed it again alone gets no second life of the old certificate under the old service.
+    # The old certificate is accepted again when it is listed beside the present one.
     back = await account(access, B, A)
     assert back.accepted == tuple(sorted((A, B)))
 
