@@ -253,6 +253,15 @@ REDIS = (
         text="By the error code of Redis, or timeout, disconnected, not_durable. Clients got ERR INTERNAL.",
     ),
     lines(
+        "Errors in the log",
+        (
+            f"sum by (namespace, job, logger) (rate(weir_errors_logged_total{SELECT}[$__rate_interval]))",
+            "{{logger}} {{job}}",
+        ),
+        unit="ops",
+        text="By the part of the program. weir.redis.failures: at most one a minute for each kind of failed command.",
+    ),
+    lines(
         "Damaged queues",
         (rate("weir_damaged_queues"), "{{job}}"),
         unit="ops",

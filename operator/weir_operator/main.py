@@ -47,6 +47,9 @@ async def _run(settings: Settings) -> int:
     except OSError as error:
         _log.error("cannot listen on %s:%d: %s", settings.http_listen, settings.http_port, error.strerror)
         return 1
+    except UnicodeError:
+        _log.error("cannot listen on %s:%d: not a host name", settings.http_listen, settings.http_port)
+        return 1
     login = Login(names.MANAGER, lambda verb, code: metrics.API_REQUESTS.labels(verb, code).inc())
     # The Lease has connections of its own, so that its renewal never waits behind other requests.
     lease_api = Api(login, RESOURCES, names.MANAGER)

@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weir.config.options import Parser, port, seconds, whole
+from weir.config import kinds
+from weir.config.options import Parser, of_kind, port, seconds, whole
 from weir_operator.kinds.routers.model import Defaults
 
 _IN_CLUSTER_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+_LEVEL = of_kind(kinds.choice("debug", "info", "warning", "error"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Sett
     option("image-pull-secrets", "pull secrets of that image", metavar="A,B")
     option("http-port", "port of health and metrics (8080)", "8080", type=port)
     option("http-listen", "address that health and metrics listen on (0.0.0.0)", "0.0.0.0")
-    p.add_argument("--log-level", default=env.get("WEIR_LOG_LEVEL") or "info", help="debug, info, warning or error")
+    level = env.get("WEIR_LOG_LEVEL") or "info"
+    p.add_argument("--log-level", type=_LEVEL, default=level, help="debug, info, warning or error")
     option("workers", "objects that are reconciled at the same time (8)", "8", type=whole(1, 1000))
     option("observe-seconds", "seconds between two probes of a router's Redis (30)", "30", type=seconds(1))
     lease = "seconds after which another replica replaces one that does not renew its Lease (15)"

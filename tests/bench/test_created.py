@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.left import left
+from tests.router.service import credentials
 from weir.bench import workers
 from weir.bench.clients import open_client
 from weir.bench.created import Created
 from weir.bench.own_router import own_router
 from weir.bench.service import ServiceOptions, run_service
+from weir.bench.store import store_fill
 from weir.bench.target import BenchError, Target
 from weir.bench.workers import Worker
 from weir.wire.smp.commands import SEND
@@ -39,6 +41,43 @@ async def test_a_router_of_the_bench_is_not_cleaned_up(live: Target) -> None:
     assert any(queue.rcv_id in name for name in set(left(live)) - set(before))
     async with Created(live) as again:
         again._queues.append(queue)
+    assert left(live) == before
+
+
+async def _create_many(worker: Worker, target: Target) -> None:
+    async with await open_client(target) as client:
+        await worker.creates(target).queues(client, 5000, "x25519")
+
+
+@pytest.mark.parametrize("shares", [1, 2])
+def test_a_bench_that_is_interrupted_while_it_creates_queues_deletes_them(live: Target, shares: int) -> None:
+    """Also those whose answers had not arrived yet."""
+    before = left(live)
+    with pytest.raises(KeyboardInterrupt), workers.pool(_create_many, [live] * shares):
+        while len(left(live)) < len(before) + 10:
+            pass
+        raise KeyboardInterrupt
+    assert left(live) == before
+
+
+async def test_a_fill_of_the_store_that_is_interrupted_is_deleted(live: Target) -> None:
+    before = left(live)
+    filled = asyncio.Event()
+
+    async def fill() -> None:
+        async with Created(live) as created, await open_client(live, credentials()) as client:
+            created.add_service(client)
+            assert client.service_id is not None
+            filled.set()
+            await store_fill(live)(client.service_id, 100_000, created.filled)
+
+    filling = asyncio.create_task(fill())
+    await filled.wait()
+    while len(left(live)) < len(before) + 100:
+        await asyncio.sleep(0)
+    filling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await filling
     assert left(live) == before
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,38 @@ def test_a_number_out_of_range_is_one_line(line: str, says: str, capsys: pytest.
     said = capsys.readouterr().err
     assert ended.value.code == 2
     assert f"error: argument {says} (`weir " in said and said.count("\n") == 1
+
+
+NO_NAME = f"smp://{'A' * 43}=@a..b"  # DNS cannot encode it
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (f"ping {NO_NAME}", "weir ping: a..b:5223: NETWORK: cannot connect"),
+        (f"smp check --address {NO_NAME} --resolve a..b", "weir smp check: --resolve a..b: not a host name"),
+        ("smp ctl --host a..b stats", "weir smp ctl: control port a..b:5224: not a host name"),
+        ("smp edge --config edge.toml", "weir smp edge: Redis at a..b:6379 cannot be reached: not a host name"),
+        ("service list --config edge.toml", "weir service: Redis at a..b:6379 cannot be reached: not a host name"),
+        ("operator --http-listen a..b", "cannot listen on a..b:8080: not a host name"),
+        ("operator --log-level loud", "--log-level: 'loud': expected "),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_one_line(line: str, says: str, tmp_path: Path) -> None:
+    if line.startswith(("smp edge", "service")):
+        main(["smp", "init", "--dir", str(tmp_path)])
+        (tmp_path / "edge.toml").write_text('[redis]\nurl = "redis://a..b:6379"\nconnect_timeout = "0.2s"\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "weir.cli.main", *line.split()],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("WEIR_")},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_a_command_imports_only_what_it_needs() -> None:

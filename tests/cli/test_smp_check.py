@@ -1,8 +1,13 @@
 """`weir smp check` against a running router."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 import redis
 
+from tests.support.redis import until
 from tests.support.up import Up, weir_up
 from weir.cli import smp_check
 from weir.cli.errors import Fail
@@ -66,6 +71,21 @@ def test_a_step_that_fails_leaves_no_queue(
     code, text = said(capsys, "--address", up.address, "--service")
     assert code == 1 and text.endswith("weir smp check: the step failed\n")
     assert seen == [1] and queues(up) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_check_that_is_interrupted_leaves_no_queue(up: Up, number: signal.Signals) -> None:
+    """Ctrl-C, or the end of its pod. The step waits for a message that does not come."""
+    code = (
+        "import asyncio, sys; from weir.cli import smp_check; from weir.cli.main import main;"
+        "smp_check._Check._send = lambda *_: asyncio.Event().wait();"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    check = subprocess.Popen([sys.executable, "-c", code, "smp", "check", "--address", up.address])
+    until(lambda: len(queues(up)) == 1)
+    check.send_signal(number)
+    assert check.wait(20) == 130
+    assert queues(up) == []
 
 
 @pytest.mark.parametrize(

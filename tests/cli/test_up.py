@@ -93,6 +93,22 @@ async def test_a_crashed_edge_is_started_again_and_nothing_is_lost(tmp_path: Pat
     assert "edge 0 ended with signal SIGKILL; restarting it" in output
 
 
+async def test_a_crashed_redis_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A client that stays connected notices a pause."""
+    with weir_up(tmp_path / "home", "--edges", "1") as up:
+        ids, key = await new_queue(up.address)
+        before = up.run["redis"]["pid"]
+        async with await SmpClient.connect(up.address) as client:
+            os.kill(before, signal.SIGKILL)
+            wait_until("Redis comes back", lambda: up.run["redis"]["pid"] != before)
+            async with asyncio.timeout(20):
+                while await client.send(SEND(False, b"hello"), ids.snd_id) != OK():
+                    await asyncio.sleep(0.1)
+        assert isinstance(await first_message(up.address, ids, key), MSG)
+        _, output = up.stop()
+    assert "Redis ended (signal SIGKILL); restarting it" in output
+
+
 def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
     with weir_up(tmp_path / "home") as up:
         run = up.run

@@ -35,6 +35,12 @@ def test_a_reserved_port_can_be_shared() -> None:
                 edge.accept()[0].close()
 
 
+def test_a_reserved_port_is_not_reserved_twice() -> None:
+    """By another option, or by a second `weir up` that starts at the same moment: clients would meet either."""
+    with reserve("127.0.0.1", 0, "smp") as held, pytest.raises(Fail, match="choose another with --http-port"):
+        reserve("127.0.0.1", held.getsockname()[1], "http")
+
+
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_port_in_use_is_refused_even_when_its_user_would_share(shares: bool) -> None:
     with socket.socket() as other:

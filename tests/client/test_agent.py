@@ -296,6 +296,32 @@ async def test_service_error_falls_back_to_queues(script: Script, told: Told) ->
         await told.expect(Connected(SERVICE_ID), ServiceUnavailable(expected), Subscribed(SERVICE_ID, tuple(own)))
 
 
+@pytest.mark.parametrize("failing", ["the storage", "the callback"])
+async def test_a_fallback_that_fails_is_repeated(script: Script, told: Told, failing: str) -> None:
+    """The owner's storage or callback fails once. The service's queues are subscribed to all the same."""
+    own = queues(script, 2)
+    expected = ServiceSub(OTHER_ID, 2, ids_hash.of_ids(own))
+    failures = [failing]
+
+    async def stored() -> list[tuple[bytes, KeyPair]]:
+        if failures == ["the storage"]:
+            failures.clear()
+            raise KeyError
+        return list(own.items())
+
+    def on_event(event: AgentEvent) -> None:
+        if failures == ["the callback"] and isinstance(event, ServiceUnavailable):
+            failures.clear()
+            raise KeyError
+        if isinstance(event, Subscribed):
+            told(event)
+
+    async with SmpAgent(script.address, on_event, service=service(), service_queues=stored, config=CONFIG) as agent:
+        agent.subscribe_service(expected)
+        await told.expect(Subscribed(SERVICE_ID, tuple(own)))
+        assert not failures
+
+
 async def test_service_without_its_queues_falls_back(script: Script, told: Told) -> None:
     own = queues(script, 1)
     expected = ServiceSub(SERVICE_ID, 1, ids_hash.of_ids(own))

@@ -167,6 +167,33 @@ def test_the_two_control_port_passwords_differ() -> None:
     assert "same as the admin's" in found
 
 
+@pytest.mark.parametrize(
+    ("ports", "says"),
+    [
+        ("transport.ports = 8000", "port: 8000 is in [transport] ports already"),
+        ("transport.ports = [5223, 8001]", "metrics_port: 8001 is in [transport] ports already"),
+        (
+            'http.metrics_port = 8000\nhttp.listen = "127.0.0.1"',
+            "metrics_port: 8000 is the port of the web page already",
+        ),
+        ("http.metrics_port = 8000", None),  # each has an address of its own
+        ("transport.ports = 8000\nhttp.port = 0", None),
+        ("transport.ports = 8001\nhttp.metrics = false", None),
+        ("transport.ports = 0", None),
+        ("http.metrics_port = 0", None),
+    ],
+)
+def test_two_servers_do_not_share_a_port(tmp_path: Path, ports: str, says: str | None) -> None:
+    """The system would not refuse it: edges share their ports with SO_REUSEPORT."""
+    path = tmp_path / "weir.toml"
+    path.write_text(ports)
+    if says is None:
+        load(path, {})
+    else:
+        (found,) = problems(path, {})
+        assert found.endswith(says)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.toml") == [f"{tmp_path / 'none.toml'}: cannot be read: No such file or directory"]
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")

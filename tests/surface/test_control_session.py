@@ -30,6 +30,8 @@ class Edge:
 
 
 async def echo(role: Role, arguments: list[str]) -> AsyncIterator[str]:
+    if arguments[0] == "mistake":
+        raise KeyError(arguments[1])
     if arguments[0] == "no":
         raise Refused("not that")
     yield f"{role.name}: {arguments}"
@@ -49,6 +51,16 @@ def edge() -> Edge:
 def session(edge: Edge) -> Session:
     commands = {"echo": Command(Role.USER, 2, echo), **life_commands(edge)}
     return Session(Passwords("boss", "helper"), commands, "echo A B", Outage((Away,), "the database is away"))
+
+
+async def test_a_command_that_fails_unexpectedly(session: Session, caplog: pytest.LogCaptureFixture) -> None:
+    """The session goes on. Neither the answer nor the log has what was typed."""
+    await say(session, "auth boss")
+    caplog.clear()
+    failed = ["error: the command failed; the log of this edge says where"]
+    await transcript(session, [("echo mistake secret", failed), ("echo 1 2", ["ADMIN: ['1', '2']"])])
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert line.startswith("control port: echo failed (KeyError in test_control_session.py, line ")
 
 
 async def say(session: Session, line: str) -> list[str]:

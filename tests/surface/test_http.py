@@ -77,7 +77,7 @@ async def test_all_that_a_program_may_show() -> None:
             assert (await get(f"/{name}"))[0] == 200
 
 
-async def test_an_outage_is_503_and_a_mistake_500() -> None:
+async def test_an_outage_is_503_and_a_mistake_500(caplog: pytest.LogCaptureFixture) -> None:
     failures: asyncio.Queue[Exception] = asyncio.Queue()
 
     async def failing() -> Mapping[str, Any]:
@@ -88,3 +88,5 @@ async def test_an_outage_is_503_and_a_mistake_500() -> None:
         assert await get("/status.json") == (503, "the database does not answer")
         failures.put_nowait(KeyError("a secret"))
         assert await get("/status.json") == (500, "Internal Server Error")
+    (line,) = caplog.messages
+    assert line.startswith("the HTTP request for /status.json failed (KeyError in ") and "\n" not in caplog.text.strip()

@@ -11,7 +11,8 @@ from weir.bench.clients import Queue, describe, key_type_for, open_client
 from weir.bench.store import remove
 from weir.bench.target import BenchError, Target
 from weir.client.smp import ClientError, Request, SmpClient
-from weir.crypto.keys import KeyType, generate
+from weir.client.uninterrupted import uninterrupted
+from weir.crypto.keys import KeyPair, KeyType, generate
 from weir.redis.errors import StoreError, Unavailable
 from weir.wire.errors import Simple
 from weir.wire.smp.commands import DEL, KEY, NEW
@@ -69,14 +70,23 @@ class Created:
         queues: list[Queue] = []
         while len(queues) < count:
             keys = [generate(kind) for _ in range(min(_BATCH, count - len(queues)))]
-            dh_key = generate("x25519").public
-            requests = [Request(NEW(key.spki, dh_key, self._target.basic_auth, subscribe), b"", key) for key in keys]
-            answers = await client.send_many(requests, timeout=timeout)
-            for key, answer in zip(keys, answers, strict=True):
-                if not isinstance(answer, IDS):
-                    raise BenchError(f"NEW failed: {describe(answer)}")
-                queues.append(Queue(answer.rcv_id, answer.snd_id, key, None))
-                self._queues.append(queues[-1])
+            queues += await uninterrupted(self._create(client, keys, subscribe, timeout))
+        return queues
+
+    async def _create(self, client: SmpClient, keys: list[KeyPair], subscribe: bool, timeout: float) -> list[Queue]:
+        """Create one queue for each key, and note all that were created, also when one of them fails."""
+        dh_key = generate("x25519").public
+        requests = [Request(NEW(key.spki, dh_key, self._target.basic_auth, subscribe), b"", key) for key in keys]
+        answers = await client.send_many(requests, timeout=timeout)
+        queues = [
+            Queue(answer.rcv_id, answer.snd_id, key, None)
+            for key, answer in zip(keys, answers, strict=True)
+            if isinstance(answer, IDS)
+        ]
+        self._queues += queues
+        for answer in answers:
+            if not isinstance(answer, IDS):
+                raise BenchError(f"NEW failed: {describe(answer)}")
         return queues
 
     async def _delete_queues(self) -> None:

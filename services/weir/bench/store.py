@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from weir.bench.target import BenchError, Target
+from weir.client.uninterrupted import uninterrupted
 from weir.router.config import read_placement_key
 from weir.router.store.bulk import bulk_queues, delete_queues
 from weir.router.store.core import StoreConfig
@@ -17,6 +18,7 @@ Fill = Callable[[bytes, int, list[bytes]], Awaitable[None]]
 """(service id, count, list that gets the recipient ids) → writes queues into the store"""
 
 _CONNECTION = 1
+_PART = 1000  # queues that are written even if the bench is interrupted
 
 
 def store_fill(target: Target) -> Fill:
@@ -28,10 +30,14 @@ def store_fill(target: Target) -> Fill:
         store = await Store.open(config)
         try:
             taken = await store.services.takeover(service_id, _CONNECTION, day)
-            async for rcv_id, _ in bulk_queues(
-                store.core, count, day=day, owner=Owner(_CONNECTION, taken.epoch), service=service_id, secured=True
-            ):
-                made.append(rcv_id)
+            owner = Owner(_CONNECTION, taken.epoch)
+
+            async def write(part: int) -> None:
+                queues = bulk_queues(store.core, part, day=day, owner=owner, service=service_id, secured=True)
+                made.extend([rcv_id async for rcv_id, _ in queues])
+
+            for at in range(0, count, _PART):
+                await uninterrupted(write(min(_PART, count - at)))
             await store.services.release_service(service_id, _CONNECTION, taken.epoch)
         finally:
             await store.close()

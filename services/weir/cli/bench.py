@@ -11,6 +11,7 @@ from weir.bench import report
 from weir.bench.target import BenchError, Target, find_target
 from weir.cli.arguments import parser
 from weir.cli.errors import Fail, os_error
+from weir.cli.signals import sigterm_as_ctrl_c
 from weir.config.options import seconds, whole
 from weir.wire.versions import SMP_RANGE, max_message_length
 
@@ -133,7 +134,8 @@ weir bench all --json all.json
     )
     options = p.parse_args(argv)
     try:
-        values = _RUNNERS[options.bench](options)
+        with sigterm_as_ctrl_c():
+            values = _RUNNERS[options.bench](options)
     except BenchError as error:
         raise Fail(str(error)) from None
     except OSError as error:

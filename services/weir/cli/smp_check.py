@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from weir.cli.arguments import parser, read_secret, smp_address
 from weir.cli.errors import Fail
+from weir.cli.signals import sigterm_as_ctrl_c
 from weir.client.smp import ClientError, SmpClient
+from weir.client.uninterrupted import uninterrupted
 from weir.config.kinds import PORT
 from weir.config.options import seconds, whole
 from weir.crypto.certificates import make_self_signed
@@ -49,8 +51,9 @@ def main(argv: Sequence[str]) -> int:
         "Uses a router as clients do: creates a queue on one edge, sends a message through the next edge, receives\n"
         "and acknowledges the message, and deletes the queue. With --service, does the same as a receive service\n"
         "(SUBS, SOKS, ALLS). Prints one line per step. The exit code is 0 if all steps passed. The first failed step\n"
-        "ends the check with exit code 1. The check deletes its queues, also when a step fails. The protocol has no\n"
-        "command that removes a service: the check's service stays without queues until the router forgets it.",
+        "ends the check with exit code 1. The check deletes its queues, also when a step fails and when it is\n"
+        "interrupted. The protocol has no command that removes a service: the check's service stays without queues\n"
+        "until the router forgets it.",
         """
 weir smp check --address smp://FINGERPRINT@smp.example.org
 weir smp check --address smp://FINGERPRINT@router --resolve router-edges --edges 2 --service
@@ -76,7 +79,8 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
     if len(targets) < options.edges:
         raise Fail(f"expected {options.edges} edges and found {len(targets)}: {', '.join(map(str, targets))}")
     try:
-        return asyncio.run(_Check(address, targets, options.timeout).run(options.service))
+        with sigterm_as_ctrl_c():
+            return asyncio.run(_Check(address, targets, options.timeout).run(options.service))
     except ConnectError as error:
         raise Fail(f"cannot connect: {error}") from None
     except ClientError as error:
@@ -100,6 +104,8 @@ def _find_edges(address: SmpAddress, connect: list[str], resolve: str | None) ->
             infos = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
         except OSError as error:
             raise Fail(f"--resolve {resolve}: {error.strerror or error}") from None
+        except UnicodeError:
+            raise Fail(f"--resolve {resolve}: not a host name") from None
         found |= dict.fromkeys(_Target(str(info[4][0]), number) for info in infos)
     if not found:
         found = dict.fromkeys(_Target(host, address.effective_port) for host in address.hosts[:1])
@@ -145,7 +151,7 @@ class _Check:
 
     async def _check_message(self, receive: _Target, send: _Target, service: ServiceCredentials | None) -> None:
         async with await self._connect(receive, service) as recipient, await self._connect(send) as sender:
-            queue = await self._create(recipient)
+            queue = await uninterrupted(self._create(recipient))
             body = await self._send(sender, queue)
             await self._receive(recipient, queue, body)
             await self._delete(recipient, queue)
@@ -156,7 +162,7 @@ class _Check:
         """Check that SUBS returns the exact count and hash, and brings the message that waits."""
         target = self._targets[0]
         async with await self._connect(target, service) as recipient:
-            queue = await self._create(recipient)
+            queue = await uninterrupted(self._create(recipient))
         async with await self._connect(self._targets[-1]) as sender:
             body = await self._send(sender, queue)
         async with await self._connect(target, service) as recipient:

@@ -56,6 +56,8 @@ def _run_command(host: str, number: int, password: str | None, command: str) -> 
             answer = connection.makefile("rb").read().decode("utf-8", "replace")
     except OSError as error:
         raise Fail(f"control port {host}:{number}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeError:
+        raise Fail(f"control port {host}:{number}: not a host name") from None
     found = answer.splitlines(keepends=True)[_GREETING_LINES:]
     if password and found and not found[0].startswith("error"):
         del found[0]  # the role; an error says why there is none

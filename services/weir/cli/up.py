@@ -1,7 +1,8 @@
 """`weir up`: starts a complete router on one machine and supervises it.
 
 The supervisor reserves the ports, starts Redis and then all edges at once, and prints the address when every edge
-accepts clients. It restarts an edge that ends. On Ctrl-C it stops the edges first and Redis last.
+accepts clients. It restarts edges and the bundled Redis when they end. On Ctrl-C it stops the edges
+first and Redis last.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from weir.cli.arguments import load_config, parser
 from weir.cli.ed448 import ed448_warning
-from weir.cli.errors import Fail, os_error
+from weir.cli.errors import Fail
 from weir.cli.up_edges import EdgeProcess
 from weir.cli.up_home import Home
+from weir.cli.up_redis import RedisProcess
 from weir.cli.up_settings import EMBEDDED, Reserved, UpSettings
 from weir.config.options import port, whole
 from weir.router.config import SCHEMA
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     import argparse
 
     from weir.cli.traces import TraceViewer
-    from weir.redis.embedded import Embedded
 
 _STOP_MARGIN = 10.0  # seconds that an edge has to end after [drain] grace
 
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         "weir up",
         "Starts a complete router: Redis (the bundled one, or yours) and edges that share one port. The first start\n"
         "makes the identity. Identity, queues and messages are kept in --home and survive a restart.\n"
-        "An edge that crashes is restarted. Ctrl-C stops the router cleanly.\n"
+        "An edge that crashes is restarted, and so is the bundled Redis. Ctrl-C stops the router cleanly.\n"
         "Settings come from weir.toml in --home (`weir smp config list`). The options below win over that file.",
         """
 weir up --home data --host 127.0.0.1                     # for this machine only
@@ -66,7 +67,7 @@ class _Supervisor:
         self._options = options
         self._home = Home(options.home)
         self._edges: list[EdgeProcess] = []
-        self._redis: Embedded | None = None
+        self._redis: RedisProcess | None = None
         self._viewer: TraceViewer | None = None
         self._run: dict[str, Any] = {}
         self._drain_grace = 0.0
@@ -79,17 +80,25 @@ class _Supervisor:
         try:
             await self._start()
             self._print_summary()
-            watchers = [asyncio.create_task(edge.watch(_warn, self._write_run)) for edge in self._edges]
-            await stop.wait()
-            for watcher in watchers:
-                watcher.cancel()
-            await asyncio.gather(*watchers, return_exceptions=True)
+            await self._watch_until(stop)
             if sys.stdout.isatty():
                 print()
             print("stopping", flush=True)
         finally:
             await self._stop()
         return 0
+
+    async def _watch_until(self, stop: asyncio.Event) -> None:
+        """Restart what ends. A watch that fails ends the router, because nothing would be restarted any more."""
+        processes: list[EdgeProcess | RedisProcess] = [*self._edges, *([self._redis] if self._redis else [])]
+        watches = [asyncio.create_task(process.watch(_warn, self._write_run)) for process in processes]
+        stopping = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait((stopping, *watches), return_when=asyncio.FIRST_COMPLETED)
+        for task in (stopping, *watches):
+            task.cancel()
+        await asyncio.gather(stopping, *watches, return_exceptions=True)
+        for task in done:
+            task.result()
 
     async def _start(self) -> None:
         options, home = self._options, self._home
@@ -120,7 +129,7 @@ class _Supervisor:
             "metrics": _metrics_url(settings, reserved, page),
             "home": str(home.path.resolve()),
             "pid": os.getpid(),
-            "redis": {"url": redis_url, "pid": self._redis.pid if self._redis else None},
+            "redis": {"url": redis_url},
             "placement_key": str(home.placement_key.resolve()),
             "config": str(home.config.resolve()),
             "traces": self._viewer.url if self._viewer else None,
@@ -141,21 +150,10 @@ class _Supervisor:
         self._write_run()
 
     def _start_redis(self, durability: str) -> str:
-        from weir.redis.embedded import start_embedded
-        from weir.redis.errors import StoreError
-
         if durability == "replicated":
             raise Fail("durability = replicated needs a Redis with replicas: give its URL with --redis")
-        try:
-            self._redis = start_embedded(
-                self._home.redis,
-                unix_socket=self._home.redis_socket(),
-                appendfsync="always" if durability == "fsync" else "everysec",
-            )
-        except StoreError as error:
-            raise Fail(str(error)) from None
-        except OSError as error:
-            raise os_error(error.filename or self._home.redis, error) from None
+        self._redis = RedisProcess(self._home.redis, self._home.redis_socket(), durability)
+        self._redis.start()
         return self._redis.url
 
     def _environment(
@@ -189,6 +187,7 @@ class _Supervisor:
 
     def _write_run(self) -> None:
         self._run["edges"] = [edge.pid for edge in self._edges]
+        self._run["redis"]["pid"] = self._redis.pid if self._redis else None
         self._home.write_run(self._run, self._options.ready_file)
 
     def _print_summary(self) -> None:

@@ -86,10 +86,13 @@ class EdgeProcess:
                     await self.start()
                 except (Fail, OSError) as failure:  # OSError: no process can be started now
                     warn(f"edge {self.number} does not start: {failure}")
-                else:
-                    pause = _PAUSE_FIRST
+                    continue
+                pause = _PAUSE_FIRST
+                try:
                     on_restart()
-                    break
+                except Fail as failure:
+                    warn(str(failure))
+                break
 
     async def suspend(self) -> None:
         """Return when the edge accepts no more clients. Those connected stay."""

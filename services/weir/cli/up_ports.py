@@ -33,6 +33,8 @@ def reserve(listen: str, port: int, what: str) -> socket.socket:
     except OSError as error:
         held.close()
         raise _refusal(error, listen, port, what) from None
+    # From now on, only a socket with SO_REUSEPORT may have the port, and not the check of another `weir up`.
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     return held
 
 

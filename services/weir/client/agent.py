@@ -235,15 +235,14 @@ class SmpAgent:
     async def _service_unavailable(self, expected: ServiceSub | None = None) -> None:
         """Give up the service's subscription: its queues become pending one by one."""
         expected = expected or self.pending_service
-        self.pending_service = None
         if expected is None:
             return
-        self._notify(ServiceUnavailable(expected))
-        if self._load_service_queues is not None:
-            self.pending.update(await self._load_service_queues())
-        else:
-            self.pending.update(self._associated)
+        # The owner's storage may fail. The agent then connects again, and the service is still pending.
+        queues = self._associated if self._load_service_queues is None else await self._load_service_queues()
+        self.pending.update(queues)
+        self.pending_service = None
         self._associated = {}
+        self._notify(ServiceUnavailable(expected))
 
     async def _subscribe_queues(self, client: SmpClient, queues: Queues) -> None:
         command = NSUB() if self._role is ServiceRole.NOTIFIER else SUB()

@@ -10,6 +10,7 @@ Partitions are fixed and each has one slot, so a *place* (weir.redis.partitions)
 """
 
 import asyncio
+import logging
 import random
 import re
 from importlib.resources.abc import Traversable
@@ -18,13 +19,15 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from weir.redis.connection import ReplyError
 from weir.redis.errors import UNAVAILABLE, StoreError
-from weir.redis.failures import log_mistake
 from weir.redis.moving import Moving, as_asking, first_wire
 from weir.redis.mux import Mux
 from weir.redis.operations import CTX, ON_REPLY, Op, needs_its_slot
 from weir.redis.partitions import PLACES, SLOTS
 from weir.redis.topology import Topology
 from weir.redis.url import Node, RedisUrl
+from weir.telemetry.errors import log_mistake
+
+_log = logging.getLogger(__name__)
 
 _TAG = re.compile(rb"\{(\d+|weir)\}:")
 _RETRY_DELAY = 0.2
@@ -184,7 +187,7 @@ class Cluster(Topology):
             except (OSError, RedisError, StoreError):
                 pass
             except Exception as error:
-                log_mistake("looking up the slots failed and starts again", error)
+                log_mistake(_log, "looking up the slots failed and starts again", error)
             await asyncio.sleep(_RETRY_DELAY)
 
 

@@ -8,6 +8,7 @@ of the old command after the repeated one would break the order. So the new conn
 
 import asyncio
 import itertools
+import logging
 import random
 import re
 from collections.abc import Callable
@@ -16,8 +17,10 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 import hiredis
 
 from weir.redis.errors import StoreError, Unavailable
-from weir.redis.failures import log_mistake
 from weir.redis.resp import command
+from weir.telemetry.errors import log_mistake
+
+_log = logging.getLogger(__name__)
 
 _GENERATIONS: Final = itertools.count(1)
 _BACKOFF: Final = (0.02, 1.0)
@@ -113,7 +116,7 @@ class Connection(asyncio.Protocol):
             except Exception as error:
                 # Every exception is caught: without this task, nothing would connect again.
                 if not isinstance(error, (OSError, ReplyError, StoreError)):
-                    log_mistake("connecting to Redis failed and starts again", error)
+                    log_mistake(_log, "connecting to Redis failed and starts again", error)
                 refused = error.__cause__ if isinstance(error, StoreError) else error
                 self._not_opened(refused.code if isinstance(refused, ReplyError) else None)
                 self._greeted = None

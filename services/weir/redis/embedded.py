@@ -69,6 +69,15 @@ class Embedded:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    def why_it_ended(self) -> str:
+        """The signal that ended the server, or the cause in its log. Call it when the server does not run."""
+        code = self._process.poll() or 0
+        return f"signal {signal.Signals(-code).name}" if code < 0 else self.last_message()
+
+    def last_message(self) -> str:
+        """The line of the log that names a cause, else the last line."""
+        return _reason(self.log.read_text(errors="replace").strip().splitlines())
+
     def accept_passwords(self, passwords: Sequence[str]) -> bool:
         """Accept these passwords and no others. Open connections stay open. Return whether the server answered OK."""
         rules = " ".join(_quoted(f">{password}") for password in passwords)
@@ -190,8 +199,7 @@ def _wait(embedded: Embedded, address: "tuple[str, int] | str", password: str | 
     while ours not in _ask(address, f"{_login(password)}PING\r\nINFO server\r\n"):
         if not embedded.running or time.monotonic() > limit:
             embedded.kill()
-            lines = embedded.log.read_text(errors="replace").strip().splitlines()
-            raise StoreError(f"the embedded Redis cannot start: {_reason(lines)}")
+            raise StoreError(f"the embedded Redis cannot start: {embedded.last_message()}")
         time.sleep(0.01)
 
 

@@ -62,9 +62,3 @@ class Failures:
 
 def _meaning(kind: str) -> str:
     return _MEANINGS.get(kind, "Redis answers an error")
-
-
-def log_mistake(what: str, error: Exception) -> None:
-    """Log an error that nobody expected. Its message stays out of the line: it may contain an id or a key."""
-    _log.error("%s (%s)", what, type(error).__name__)
-    _log.debug("%s", what, exc_info=error)

@@ -17,4 +17,7 @@ async def look_up(node: Node, limit: float) -> None:
     if node.path:
         return
     async with asyncio.timeout(limit):
-        await asyncio.get_running_loop().getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+        try:
+            await asyncio.get_running_loop().getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+        except UnicodeError:  # DNS cannot encode the name, e.g. a..b
+            raise OSError("not a host name") from None

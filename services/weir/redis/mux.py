@@ -16,6 +16,7 @@ message as in flight (`late`), its late answer is still passed to the callback, 
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -23,7 +24,7 @@ from typing import Any, Final
 from weir.redis.connection import Connection, Dial, ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import UNAVAILABLE
-from weir.redis.failures import DISCONNECTED, NOT_DURABLE, TIMEOUT, Failures, log_mistake
+from weir.redis.failures import DISCONNECTED, NOT_DURABLE, TIMEOUT, Failures
 from weir.redis.operations import (
     AT,
     BODY,
@@ -44,7 +45,9 @@ from weir.redis.operations import (
     make_retry,
     resolve,
 )
+from weir.telemetry.errors import log_mistake
 
+_log = logging.getLogger(__name__)
 _TICK: Final = 0.1
 _NOT_HANDLED: Final = "the answer to a command was not handled"
 
@@ -241,7 +244,7 @@ class Mux(Connection):
             try:
                 op[ON_REPLY](reply, op[CTX])
             except Exception as error:
-                log_mistake(_NOT_HANDLED, error)  # the answers behind this one are for other callers
+                log_mistake(_log, _NOT_HANDLED, error)  # the answers behind this one are for other callers
         if self._redo_error is not None and not self._pending:
             self._recover()
 
@@ -249,7 +252,7 @@ class Mux(Connection):
         try:
             op[ON_REPLY](reply, op[CTX])
         except Exception as error:
-            log_mistake(_NOT_HANDLED, error)
+            log_mistake(_log, _NOT_HANDLED, error)
 
     def _durable(self, reply: Any, _ctx: Any) -> None:
         """The answer to WAIT or WAITAOF: all writes of the flush before it are durable, or all of them fail."""
@@ -293,8 +296,7 @@ class Mux(Connection):
 
     def hand_over(self) -> list[Op]:
         """Take all unwritten operations, for the nodes that serve them now. Call `resume` afterwards."""
-        ops = list(self._waiting)
-        self._waiting.clear()
+        ops, self._waiting = list(self._waiting), deque()
         return ops
 
     def resume(self) -> None:

@@ -154,12 +154,28 @@ def read_placement_key(path: Path) -> bytes:
     return raw
 
 
+def _check_ports(config: RouterConfig, places: Places) -> list[Problem]:
+    """Two servers on one port. Edges share their ports with SO_REUSEPORT, so that the system would not refuse it."""
+    http, taken = config.http, dict.fromkeys(config.transport.ports, "in [transport] ports")
+    used = [("port", http.port)] if http.port else []
+    if used and http.metrics and http.metrics_port:
+        used.append(("metrics_port", http.metrics_port))
+    problems = []
+    for key, port in used:
+        if port in taken:
+            problems.append(places.problem("http", key, f"{key}: {port} is {taken[port]} already"))
+        if http.listen == http.metrics_listen:
+            taken[port] = "the port of the web page"
+    return problems
+
+
 def _check(config: RouterConfig, places: Places) -> list[Problem]:
     """Check the rules that span several settings."""
     at = places.problem
     problems = []
     if not config.transport.ports:
         problems.append(at("transport", "ports", "ports: at least one is needed"))
+    problems += _check_ports(config, places)
     if config.transport.outgoing_low_bytes >= config.transport.outgoing_bytes:
         problems.append(at("transport", "outgoing_low_bytes", "outgoing_low_bytes: must be below outgoing_bytes"))
     if config.redis.lease < 1:

@@ -18,8 +18,8 @@ from weir.router.proxy.relays import Relays
 from weir.router.session.session import Session
 from weir.router.session.subscriptions import PENDING_GAUGES
 from weir.router.stats import Stats
-from weir.runtime.supervisor import describe
 from weir.runtime.turns import Turns
+from weir.telemetry.errors import log_mistake
 from weir.telemetry.tracing import NULL_TRACER, Tracer
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ class Shared:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a command failed (%s)", describe(error))
-            _log.debug("a command failed", exc_info=error)
+            log_mistake(_log, "a command failed", error)
 
     # For commands.
 

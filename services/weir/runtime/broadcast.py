@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from weir.redis.errors import Unavailable
-from weir.runtime.supervisor import describe
+from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Broadcast:
         except Unavailable:
             pass  # the asking edge counts this edge as missing
         except Exception as error:
-            _log.error("a task of another edge failed (%s)", describe(error))
+            log_mistake(_log, "a task of another edge failed", error)
 
     def _on_answer(self, message: bytes) -> None:
         edge, number, answer = json.loads(message)

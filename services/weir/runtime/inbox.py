@@ -35,7 +35,7 @@ from weir.redis.operations import NOT_EXECUTED
 from weir.redis.resp import bulk, command
 from weir.redis.topology import Topology
 from weir.redis.url import Node
-from weir.runtime.supervisor import describe
+from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
 
@@ -249,7 +249,7 @@ class PokeListener:
             except OSError:
                 pass
             except Exception as error:
-                _log.error("the subscription to pokes failed and starts again (%s)", describe(error))
+                log_mistake(_log, "the subscription to pokes failed and starts again", error)
             finally:
                 for subscriber in subscribers:
                     subscriber.close()

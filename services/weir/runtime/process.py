@@ -16,6 +16,8 @@ import typing
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from weir.telemetry.errors import log_lost_error
+
 
 class Running(typing.Protocol):
     def reload_identity(self) -> None: ...
@@ -41,6 +43,7 @@ async def run_until_stopped(
 ) -> int:
     """Run until SIGTERM or SIGINT. Return the exit code. Exceptions of `start` are the caller's."""
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_lost_error)
     stop = asyncio.Event()
     # Without a handler, process 1 of a container would not receive these signals at all.
     for number in (signal.SIGTERM, signal.SIGINT):

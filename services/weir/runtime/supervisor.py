@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from weir.redis.errors import Unavailable
+from weir.telemetry.errors import describe
 
 _log = logging.getLogger(__name__)
 
@@ -26,12 +25,6 @@ Job = Callable[[], Awaitable[None]]
 def pause_after(failures: int) -> float:
     """Seconds to wait before a job that has failed this many times in a row starts again."""
     return min(FIRST_PAUSE * 2.0 ** min(failures - 1, 16), LONGEST_PAUSE)
-
-
-def describe(error: BaseException) -> str:
-    """Type and place. The message stays out of the log: it may contain an id or a key of a client."""
-    innermost = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {Path(innermost.filename).name}, line {innermost.lineno}"
 
 
 class Supervisor:

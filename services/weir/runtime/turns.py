@@ -22,7 +22,7 @@ from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
-from weir.runtime.supervisor import describe
+from weir.telemetry.errors import log_mistake
 from weir.transport.throttle import free_at, pause
 
 _log = logging.getLogger(__name__)
@@ -87,8 +87,7 @@ class Share(Generic[W]):
             try:
                 work.step()
             except Exception as error:
-                _log.error("a step failed; the connection is closed (%s)", describe(error))
-                _log.debug("a step failed", exc_info=error)
+                log_mistake(_log, "a step failed; the connection is closed", error)
                 self._failed()
             before, now = now, perf_counter()
             over = 2 * now - before > end  # assume that the next step takes as long as this one

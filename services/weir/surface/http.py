@@ -16,6 +16,7 @@ from aiohttp import web
 
 from weir.surface import page
 from weir.surface.outage import Outage
+from weir.telemetry.errors import log_mistake
 from weir.telemetry.metrics import CONTENT_TYPE
 
 _log = logging.getLogger(__name__)
@@ -97,8 +98,8 @@ def _answer_failures(outage: Outage) -> Any:
             response = web.Response(text=error.reason, status=error.status)
         except outage.errors:
             response = web.Response(text=outage.text, status=503)
-        except Exception:
-            _log.exception("HTTP request for %s failed", request.path)
+        except Exception as error:
+            log_mistake(_log, f"the HTTP request for {request.path} failed", error)
             response = web.Response(text="Internal Server Error", status=500)
         response.headers.update(_HEADERS)
         response.headers.setdefault("Cache-Control", "no-store")

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from weir.telemetry.errors import ERRORS
+
 Numbers = Mapping[str, int]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,6 +67,13 @@ def render_edge(
     ]
     lines += [
         f'weir_redis_errors_total{{kind="{kind}"}} {count}' for kind, count in sorted((redis_errors or {}).items())
+    ]
+    lines += [
+        "# HELP weir_errors_logged_total Errors in the log of this edge since its start.",
+        "# TYPE weir_errors_logged_total counter",
+    ]
+    lines += [
+        f'weir_errors_logged_total{{logger="{name}"}} {count}' for name, count in sorted(ERRORS.by_logger.items())
     ]
     return "\n".join(lines) + "\n"
 

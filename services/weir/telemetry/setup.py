@@ -7,6 +7,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from weir.telemetry.errors import ERRORS
 from weir.telemetry.tracing import NULL_TRACER, Tracer
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ class _JsonFormatter(logging.Formatter):
 
 
 def configure_logging(level: str, form: str) -> None:
-    """Log to stderr, one event per line, as text or JSON."""
+    """Log to stderr, one event per line, as text or JSON, and count errors."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _JsonFormatter() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler, ERRORS], force=True)
     # Libraries that log the addresses of clients and their request lines.
     for noisy in ("aiohttp.access", "asyncio", "urllib3", "opentelemetry"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Generic
 
+from weir.telemetry.errors import log_mistake
 from weir.transport import backlog
 from weir.transport.connection import Handler
 from weir.transport.handshake import Question
@@ -16,11 +17,11 @@ from weir.transport.identity import ServerIdentity
 from weir.transport.protocol import C, Protocol
 from weir.wire.versions import VersionRange
 
+_log = logging.getLogger(__name__)
+
 OnSession = Callable[[C], Handler]
 Answer = Callable[[Any], Awaitable[Any]]
 """The program's answer to a handshake's question, e.g. a ServiceId for an SMP ServiceOffer."""
-
-_log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 30, 15, 4
@@ -186,7 +187,7 @@ class Listener(Generic[C]):
         try:
             answer = await self._answer(question)
         except Exception as error:
-            _log.error("a handshake's question was not answered (%s)", type(error).__name__)
+            log_mistake(_log, "a handshake's question was not answered", error)
             self.stats.failed += 1
             connection.abort()
         else:

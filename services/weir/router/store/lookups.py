@@ -1,15 +1,18 @@
 """Queue records by recipient, sender or notifier id, in one round trip. A miss takes as long as a hit."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.redis.failures import log_mistake
 from weir.redis.resp import bulk
 from weir.router.store import keys
 from weir.router.store.core import Core, awaited
 from weir.router.store.packing import parse_record
 from weir.router.store.records import QueueRecord
+from weir.telemetry.errors import log_mistake
+
+_log = logging.getLogger(__name__)
 
 Fetched = QueueRecord | None | Unavailable
 
@@ -56,5 +59,5 @@ def _record(rcv_id: bytes, p: int, flat: list[bytes]) -> Fetched:
     try:
         return parse_record(rcv_id, p, flat)
     except (LookupError, ValueError) as error:
-        log_mistake("a queue's record is damaged", error)
+        log_mistake(_log, "a queue's record is damaged", error)
         return UNAVAILABLE

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from weir.surface.control.backoff import Backoff
 from weir.surface.control.commands import Command, Commands, Refused, Role
 from weir.surface.outage import Outage
+from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +77,9 @@ class Session:
             yield f"error: {refusal}"
         except self._outage.errors:
             yield f"error: {self._outage.text}"
+        except Exception as error:
+            log_mistake(_log, f"control port: {word} failed", error)
+            yield "error: the command failed; the log of this edge says where"
 
     async def _auth(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         if role is not Role.NONE:
