@@ -27,13 +27,13 @@ _SERVER = DEBIAN or SERVERS["valkey"]
 
 
 @contextmanager
-def sentinel(master_port: int, host: str = "127.0.0.1") -> Iterator[str]:
-    """Start one Sentinel that decides alone and soon. Yield its URL for the store."""
+def sentinel(master_port: int, master_host: str = "127.0.0.1", host: str = "127.0.0.1") -> Iterator[str]:
+    """Start one Sentinel on `host` that decides alone and soon. Yield its URL for the store."""
     port = free_port()
     directory = Path(tempfile.mkdtemp(prefix="weir-sentinel-"))
     config = directory / "sentinel.conf"
     config.write_text(
-        f"port {port}\nbind {host}\ndir {directory}\nsentinel monitor weir {host} {master_port} 1\n"
+        f"port {port}\nbind {host}\ndir {directory}\nsentinel monitor weir {master_host} {master_port} 1\n"
         "sentinel down-after-milliseconds weir 800\nsentinel failover-timeout weir 5000\n"
     )
     assert _SERVER is not None
