@@ -37,6 +37,11 @@ DURABILITY = {
         "WEIR_REDIS_REPLICA_TIMEOUT": "1s",
     },
 }
+_OPTIONS = {
+    "cluster": CLUSTER_OPTIONS,
+    # A master waits 5 s for more replicas before it sends its data to one; with a pair, no SEND is confirmed meanwhile.
+    "replicated": {"repl-diskless-sync-delay": "0"},
+}
 _RESTART_LIMIT, _RESTART_PAUSE = 30.0, 0.5  # seconds
 _LIBRARY = "libfaketime.so.1"
 _OPEN = {"protected-mode": "no"}  # edges come from other addresses
@@ -151,7 +156,7 @@ class World:
         await asyncio.gather(*(edge.start() for edge in self.edges))
 
     def _start_redis(self) -> str:
-        options = CLUSTER_OPTIONS if self.kind == "cluster" else {}
+        options = _OPTIONS.get(self.kind, {})
         fsync = "everysec" if self.kind == "replicated" else "always"
         for number in range(NODES[self.kind]):
             self.nodes.append(Node(number, self.directory / f"redis-{number}", options, fsync))
