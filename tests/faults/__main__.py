@@ -1,7 +1,8 @@
 """`make faults`: many runs, a seed each, a few at a time. Prints the schedule and the findings of those that fail.
 
-A failing seed keeps its directory (history, logs) under build/faults. `make faults SEED=n RUNS=1` repeats its schedule;
-how processes and packets interleave is never the same twice.
+A failing seed keeps its directory (schedule, history, logs) under build/faults. `make faults SEED=n RUNS=1` repeats its
+schedule; how processes and packets interleave is never the same twice. A schedule that found a fault of the router is
+kept as a file in tests/faults/found.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from tests.chaos.processes import die_with_parent
 from tests.faults.network import NO_NAMESPACES, enter
-from tests.faults.plan import FAULTS, KINDS, kind_of, make_plan
+from tests.faults.plan import FAULTS, KINDS, Plan, make_plan, read_plan
 from tests.faults.world import faketime
 
 ROOT = Path(__file__).parents[2]
@@ -26,11 +27,13 @@ _RUNS, _HELD = "runs", "runs that held"
 _AROUND = 240.0  # seconds that a run may take besides its faults
 
 
-async def run(seed: int, seconds: float, options: Sequence[str] = ()) -> tuple[bool, str]:
+async def run(plan: Plan, seconds: float, options: Sequence[str] = ()) -> tuple[bool, str]:
     """Whether it held, and what it printed."""
-    directory = Path(tempfile.mkdtemp(prefix=f"weir-faults-{seed}-"))
+    directory = Path(tempfile.mkdtemp(prefix=f"weir-faults-{plan.seed}-"))
+    schedule = directory / "schedule"
+    schedule.write_text(f"{plan}\n")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.faults.run", *options, str(seed), str(seconds), str(directory)),
+        *(sys.executable, "-m", "tests.faults.run", *options, str(schedule), str(seconds), str(directory)),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -49,32 +52,31 @@ async def run(seed: int, seconds: float, options: Sequence[str] = ()) -> tuple[b
     if process.returncode == 0:
         shutil.rmtree(directory, ignore_errors=True)
         return True, text
-    kept = KEPT / f"seed-{seed}"
+    kept = KEPT / f"seed-{plan.seed}"
     shutil.rmtree(kept, ignore_errors=True)
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(directory, kept)
-    if f"seed {seed}" not in text:  # it ended before it could say so
-        text = f"seed {seed}: {kind_of(seed)}\n{text}"
+    if f"seed {plan.seed}" not in text:  # it ended before it could say so
+        text = f"{plan}\n{text}"
     return False, f"{text}  kept in {kept}\n"
 
 
-async def run_all(seeds: Sequence[int], seconds: float, jobs: int, only: Sequence[str]) -> list[int]:
+async def run_all(plans: Sequence[Plan], seconds: float, jobs: int) -> list[int]:
     """Return the seeds that failed."""
     failed: list[int] = []
     counts: Counter[tuple[str, str]] = Counter()  # (kind of Redis, what) → how often
-    waiting = iter(seeds)
+    waiting = iter(plans)
 
     async def work() -> None:
-        for seed in waiting:
-            held, text = await run(seed, seconds, [f"--only={kind}" for kind in only])
-            kind, plan = kind_of(seed), make_plan(seed, seconds, only=only, clocks=faketime() is not None)
-            counts.update((kind, fault.what) for fault in plan)
-            counts[kind, _RUNS] += 1
-            counts[kind, _HELD] += held
+        for plan in waiting:
+            held, text = await run(plan, seconds)
+            counts.update((plan.redis, fault.what) for fault in plan.faults)
+            counts[plan.redis, _RUNS] += 1
+            counts[plan.redis, _HELD] += held
             if held:
-                print(f"seed {seed}: {kind}, {len(plan)} faults, held", flush=True)
+                print(f"seed {plan.seed}: {plan.redis}, {len(plan.faults)} faults, held", flush=True)
             else:
-                failed.append(seed)
+                failed.append(plan.seed)
                 print(text, end="", flush=True)
 
     await asyncio.gather(*(work() for _ in range(jobs)))
@@ -86,7 +88,8 @@ def table(counts: Counter[tuple[str, str]]) -> list[str]:
     """Runs and faults by kind of Redis, as in docs/reliability.md."""
     lines = [f"| | {' | '.join(KINDS)} |", "|---" * (len(KINDS) + 1) + "|"]
     for what in (_RUNS, _HELD, *FAULTS):
-        lines.append(f"| {what} | {' | '.join(str(counts[kind, what]) for kind in KINDS)} |")
+        on = FAULTS[what].on if what in FAULTS else KINDS
+        lines.append(f"| {what} | {' | '.join(str(counts[kind, what]) if kind in on else '–' for kind in KINDS)} |")
     return lines
 
 
@@ -97,14 +100,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="time in which things fail, of each run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append", default=[], choices=FAULTS, help="a kind of fault that may happen")
+    parser.add_argument("--plan", type=Path, help="a file with a schedule, instead of those of seeds")
     args = parser.parse_args()
     if not enter():
         print(NO_NAMESPACES)
         return 2
-    if faketime() is None:
+    clocks = faketime() is not None
+    if not clocks:
         print("clock faults are left out: libfaketime is not installed (Debian: apt install faketime)")
-    seeds = range(args.seed, args.seed + args.runs)
-    failed = asyncio.run(run_all(seeds, args.seconds, args.jobs, args.only))
+    if args.plan:
+        plans = [read_plan(args.plan.read_text())] * args.runs
+    else:
+        seeds = range(args.seed, args.seed + args.runs)
+        plans = [make_plan(seed, args.seconds, only=args.only, clocks=clocks) for seed in seeds]
+    failed = asyncio.run(run_all(plans, args.seconds, args.jobs))
     if failed:
         print(f"{len(failed)} of {args.runs} runs failed: seeds {', '.join(map(str, failed))}")
         return 1

@@ -1,8 +1,7 @@
-"""Who works during a run: devices, services, readers, senders, and one mover who makes them change.
+"""Who works during a run: devices, services, readers and senders. A mover (mover.py) makes them change.
 
 Devices take queues from each other and reconnect as an app does: what they were subscribed to is subscribed again.
-Two holders have the same certificate and take the service from each other. Readers use GET. The mover also deletes
-queues and changes what queues hold; its commands come from connections of their own.
+Two holders have the same certificate and take the service from each other. Readers use GET.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.faults.clients import Client, Crowd, Outcome, Queue
-from weir.crypto.keys import KeyPair, generate
-from weir.wire.smp.commands import ACK, DEL, GET, LDEL, LSET, NDEL, NKEY, RKEY, SEND, SUB, SUBS, LinkData
-from weir.wire.smp.replies import MSG, NID
+from tests.faults.clients import Client, Crowd, Draft, Outcome, Queue
+from weir.client.smp import Answer
+from weir.wire.smp.commands import ACK, GET, KEY, SEND, SUB, SUBS
+from weir.wire.smp.replies import IDS, MSG
 
 _RETRY = 0.3
+_FINISH_LIMIT = 30.0
 _SIZES = (16, 16, 16, 200, 15000)
 
 
@@ -27,6 +27,10 @@ class Actor:
         self.crowd = crowd
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: BaseException | None = None
+        self.stopping = False
+
+    async def run(self) -> None:
+        raise NotImplementedError
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -37,6 +41,14 @@ class Actor:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failed = task.exception()
+
+    async def finish(self) -> None:
+        """Begin nothing new, and wait for what is under way."""
+        self.stopping = True
+        async with asyncio.timeout(_FINISH_LIMIT):
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+        await self.stop()
 
     async def stop(self) -> None:
         tasks = list(self._tasks)
@@ -110,12 +122,50 @@ class Device(Actor):
             await self.pause(_RETRY)
         return outcome
 
+    async def create(self) -> Queue | None:
+        """Make a queue. Half of the NEWs without an answer are repeated; of the others nobody knows the queue."""
+        return await self._create(Draft(self.crowd, repeatable=self.crowd.rng.random() < 0.5))
+
+    async def _create(self, draft: Draft) -> Queue | None:
+        made: list[Queue] = []
+        while True:
+            if (client := self.client) is None:
+                await self.pause(_RETRY)
+                continue
+
+            def on_ok(ids: Answer, op: int, client: Client = client) -> None:
+                assert isinstance(ids, IDS), ids
+                made.append(draft.made(self.crowd, ids, client, op))
+                self._created(made[0])
+
+            outcome = await client.call("NEW", None, draft.command, b"", draft.key, corr_id=draft.corr_id, on_ok=on_ok)
+            if outcome.result == "ok":
+                break
+            if outcome.result == "refused" or draft.corr_id is None:
+                return None
+            await self.pause(_RETRY)
+        (queue,) = made
+        await self._secure(queue, draft)
+        return queue
+
+    async def _secure(self, queue: Queue, draft: Draft) -> None:
+        """Set the sender's key."""
+        while True:
+            async with self.crowd.connected() as client:
+                outcome = await client.call("KEY", queue, KEY(draft.snd_key.spki), queue.rcv_id, queue.rcv_key)
+            if outcome.result != "unknown":
+                return
+            await self.pause(_RETRY)
+
+    def _created(self, queue: Queue) -> None:
+        self.wanted[queue.number] = queue
+
     async def _acknowledge(self, client: Client, queue: Queue, message: MSG | None) -> None:
         """A message, and those that come as answers to its ACK."""
         while message is not None:
             await self.pause(0.05)
             ack = ACK(message.msg_id)
-            fields = {"message": message.msg_id.hex()}
+            fields: dict[str, Any] = {"message": message.msg_id.hex()}
             outcome = await self._until_answered(client, "ACK", queue, ack, lambda: True, **fields)
             message = outcome.reply if isinstance(outcome.reply, MSG) else None
 
@@ -150,6 +200,16 @@ class Holder(Device):
                 return
             await self.pause(_RETRY)
 
+    async def create(self) -> Queue | None:
+        """Make a queue of the service. Every NEW without an answer is repeated, so that the totals can be computed."""
+        queue = await self._create(Draft(self.crowd, repeatable=True))
+        if not self.wants_service:
+            self.take_service()  # NEW took the service from the other holder, and brings no waiting messages
+        return queue
+
+    def _created(self, queue: Queue) -> None:
+        pass
+
     def join(self, queue: Queue) -> None:
         """The queue belongs to the service from now on."""
         if self.client is not None:
@@ -178,7 +238,7 @@ class Reader(Actor):
                     got = await client.call("GET", queue, GET(), queue.rcv_id, queue.rcv_key)
                     if isinstance(got.reply, MSG):
                         message = got.reply.msg_id
-                        fields = {"message": message.hex()}
+                        fields: dict[str, Any] = {"message": message.hex()}
                         await client.call("ACK", queue, ACK(message), queue.rcv_id, queue.rcv_key, **fields)
                     else:
                         await self.pause(0.3)
@@ -207,107 +267,3 @@ async def send(crowd: Crowd, client: Client, queue: Queue, **fields: Any) -> Out
     value = next(crowd.values)
     body = (b"%d " % value).ljust(crowd.rng.choice(_SIZES), b".")
     return await client.call("SEND", queue, SEND(False, body), queue.snd_id, queue.snd_key, value=value, **fields)
-
-
-class Mover(Actor):
-    """Lets queues and services change hands, cuts devices off, deletes queues, and changes what contact queues hold."""
-
-    def __init__(
-        self,
-        crowd: Crowd,
-        devices: list[Device],
-        holders: list[Holder],
-        queues: list[Queue],
-        spare: list[Queue],
-        contacts: list[Queue],
-        mortal: list[Queue],
-    ) -> None:
-        """`spare` queues may join the service, `mortal` ones are deleted one after the other."""
-        super().__init__(crowd)
-        self.devices, self.holders = devices, holders
-        self.queues, self.spare, self.contacts, self.mortal = queues, spare, contacts, mortal
-        self._busy: set[int] = set()  # contact queues with a command under way
-
-    async def run(self) -> None:
-        rng = self.crowd.rng
-        moves: list[tuple[int, Callable[[], None]]] = [
-            (6, lambda: rng.choice(self.devices).take(rng.choice(self.queues))),
-            (2, lambda: rng.choice(self.holders).take_service()),
-            (2, self._join),
-            (4, self._delete),
-            (3, self._change),
-            (1, self._disconnect),
-        ]
-        weights = [weight for weight, _ in moves]
-        while True:
-            await self.pause(0.25)
-            (_, move), *_ = rng.choices(moves, weights)
-            move()
-
-    def _join(self) -> None:
-        if self.spare:
-            self.crowd.rng.choice(self.holders).join(self.spare.pop())
-
-    def _disconnect(self) -> None:
-        device = self.crowd.rng.choice([*self.devices, *self.holders])
-        if device.client is not None:
-            device.client.abort()
-
-    def _delete(self) -> None:
-        if self.mortal:
-            self.spawn(self._delete_queue(self.mortal.pop()))
-
-    async def _delete_queue(self, queue: Queue) -> None:
-        """One DEL. Half of those without an answer are repeated."""
-        while True:
-            async with self.crowd.connected() as client:
-                outcome = await client.call("DEL", queue, DEL(), queue.rcv_id, queue.rcv_key)
-            if outcome.result != "unknown" or self.crowd.rng.random() < 0.5:
-                return
-
-    def _change(self) -> None:
-        free = [queue for queue in self.contacts if queue.number not in self._busy]
-        if free:
-            queue = self.crowd.rng.choice(free)
-            change = self.crowd.rng.choice([self._set_key, self._set_notifier, self._drop_notifier, self._set_link])
-            self.spawn(self._alone(queue, change))
-
-    async def _alone(self, queue: Queue, change: Callable[[Client, Queue], Coroutine[Any, Any, None]]) -> None:
-        self._busy.add(queue.number)
-        try:
-            async with self.crowd.connected() as client:
-                await change(client, queue)
-        finally:
-            self._busy.discard(queue.number)
-
-    async def _write(self, client: Client, queue: Queue, name: str, command: Any, what: str, value: str) -> Outcome:
-        fields = {"writes": what, "value": value, "may_fail": not queue.key_is_certain}
-        return await client.call(name, queue, command, queue.rcv_id, queue.rcv_key, **fields)
-
-    async def _set_key(self, client: Client, queue: Queue) -> None:
-        key: KeyPair = generate("x25519")
-        value = f"key {next(self.crowd.values)}"
-        queue.rcv_keys[value] = key
-        outcome = await self._write(client, queue, "RKEY", RKEY((key.spki,)), "key", value)
-        if outcome.result == "ok":
-            queue.rcv_key = key
-        elif outcome.result == "unknown":
-            queue.key_is_certain = False
-
-    async def _set_notifier(self, client: Client, queue: Queue) -> None:
-        key, dh_key = generate("x25519"), generate("x25519")
-        value = f"notifier {next(self.crowd.values)}"
-        outcome = await self._write(client, queue, "NKEY", NKEY(key.spki, dh_key.public), "notifier", value)
-        if isinstance(outcome.reply, NID):
-            queue.notifiers[value] = outcome.reply.ntf_id, key
-
-    async def _drop_notifier(self, client: Client, queue: Queue) -> None:
-        await self._write(client, queue, "NDEL", NDEL(), "notifier", "")
-
-    async def _set_link(self, client: Client, queue: Queue) -> None:
-        if self.crowd.rng.random() < 0.3:
-            await self._write(client, queue, "LDEL", LDEL(), "link", "")
-            return
-        value = f"link {next(self.crowd.values)}"
-        command = LSET(queue.link_id, LinkData(b"fixed", value.encode()))
-        await self._write(client, queue, "LSET", command, "link", value)

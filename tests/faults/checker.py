@@ -9,10 +9,11 @@ What the model demands:
 - A message is not delivered before one whose SEND was answered OK before its own SEND began.
 - A message is stored once, and never when its SEND was refused.
 - A connection gets no message of a queue after END or DELD, until it subscribes again.
-- A queue exists until a DEL, and never after a DEL that was answered OK. Commands are refused for no other reason.
+- A queue exists from a NEW that was answered until a DEL, and never after a DEL that was answered OK. Commands are
+  refused for no other reason.
 - A subscriber that stays connected hears DELD if the queue is gone, and only then.
 - In the end at most one connection believes that it is subscribed to a queue or a service. It has got every message,
-  and a probe message reaches it.
+  and ALLS in the case of a service, and a probe message reaches it.
 - In the end each service's count and hash are those of its queues, and keys, notifiers and links are as last written.
 """
 
@@ -22,94 +23,13 @@ import copy
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.history import Line
+from tests.faults.model import Connection, Key, Queue, Register, Sent, Subscription
 
-Key = int | str  # what a connection subscribes to: a queue's number or a service's name
 _SUBSCRIBES = {"SUB", "SUBS"}
 _MOST_UNKNOWN = 14  # queues of one service whose association is unknown; every subset of them is tried
-
-
-@dataclass
-class Sent:
-    """One attempt to send a message."""
-
-    value: int
-    called: int  # place in the history
-    probe: bool
-    result: str = "unknown"
-    done: int | None = None
-    first: int | None = None  # where it was delivered for the first time
-    message: str = ""
-
-    def confirmed_before(self, other: Sent) -> bool:
-        return self.result == "ok" and self.done is not None and self.done < other.called
-
-
-@dataclass
-class Register:
-    """Something that a queue has one of: the last confirmed value holds, or one whose write was not answered."""
-
-    confirmed: Any
-    unknown: set[Any] = field(default_factory=set)
-
-    @property
-    def possible(self) -> set[Any]:
-        return {self.confirmed, *self.unknown}
-
-    def settle(self, value: Any, result: str) -> None:
-        if result == "ok":
-            self.confirmed = value
-        if result != "unknown":
-            self.unknown.discard(value)
-
-
-@dataclass
-class Queue:
-    number: int
-    id: bytes
-    sent: dict[int, Sent] = field(default_factory=dict)
-    values: dict[str, int] = field(default_factory=dict)  # message id → value
-    acked: dict[str, int] = field(default_factory=dict)  # message id → where its ACK was answered OK
-    registers: dict[str, Register] = field(default_factory=dict)
-    deletes: dict[int, str] = field(default_factory=dict)  # DEL's op → its result
-    deleted_by: set[int] = field(default_factory=set)  # connections
-    exists: bool | None = None
-
-    def register(self, what: str) -> Register:
-        return self.registers.setdefault(what, Register(""))
-
-    @property
-    def may_be_deleted(self) -> bool:
-        return any(result != "refused" for result in self.deletes.values())
-
-
-@dataclass
-class Subscription:
-    """What a connection knows about its subscription to a queue or a service."""
-
-    began: int  # the first SUB or SUBS since the subscription last ended
-    asked: int  # the last call of one, or the last answer
-    open_calls: dict[int, int] = field(default_factory=dict)  # SUB and SUBS that are not answered OK: op → place
-    believes: bool = False
-    deleted: bool = False  # the connection heard DELD
-    given: dict[str, int] = field(default_factory=dict)  # message id → where it was delivered last
-
-    def gave_before(self, message: str) -> bool:
-        """Whether the message came since the last SUB, and no SUB is under way that brings it again."""
-        return not self.open_calls and self.given.get(message, -1) > self.asked
-
-
-@dataclass
-class Connection:
-    number: int
-    service: str
-    is_open: bool = True
-    alive: bool = False
-    subscriptions: dict[Key, Subscription] = field(default_factory=dict)
-    acked: set[str] = field(default_factory=set)
 
 
 def check(history: Iterable[Line]) -> list[str]:
@@ -145,9 +65,16 @@ class _Model:
     # Lines
 
     def _on_queue(self, _place: int, line: Line) -> None:
+        """A queue that exists at first, or the answer to a NEW, which subscribes the connection as SUB does."""
         queue = self._queues[line["queue"]] = Queue(line["queue"], bytes.fromhex(line["id"]))
         queue.registers["service"] = Register(line["service"])
         queue.registers["key"] = Register(line.get("key", ""))
+        if "op" not in line:
+            return
+        called, call = self._calls[line["op"]]
+        conn = self._connections[call["conn"]]
+        if not conn.service:
+            conn.subscriptions[queue.number] = Subscription(called, called, believes=True)
 
     def _on_open(self, _place: int, line: Line) -> None:
         self._connections[line["conn"]] = Connection(line["conn"], line["service"])
@@ -194,7 +121,7 @@ class _Model:
         self._calls[line["op"]] = place, line
         name, conn = line["name"], self._connections[line["conn"]]
         queue = self._queues.get(line.get("queue", -1))
-        if name in _SUBSCRIBES:
+        if _subscribes(name, conn):
             key = conn.service or line["queue"]
             subscription = conn.subscriptions.setdefault(key, Subscription(place, place))
             subscription.asked = place
@@ -213,12 +140,14 @@ class _Model:
         called, call = self._calls[line["op"]]
         name, result, conn = call["name"], line["result"], self._connections[call["conn"]]
         queue = self._queues.get(call.get("queue", -1))
-        if name in _SUBSCRIBES and result == "ok" and conn.is_open:
+        if _subscribes(name, conn) and result == "ok" and conn.is_open:
             subscription = conn.subscriptions.setdefault(conn.service or call["queue"], Subscription(called, called))
             subscription.open_calls.pop(line["op"], None)
             subscription.asked = place
-            # A service's SUB brings one queue: only SUBS lets the service believe that it has them all.
+            # SUB and NEW of a service bring one queue: only SUBS lets the service believe that it has them all.
             subscription.believes |= bool(conn.service) == (name == "SUBS")
+        if name == "NEW" and result == "refused":
+            self._found(f"NEW of connection {conn.number} was refused")
         if queue is None:
             return
         if name == "SEND":
@@ -243,6 +172,10 @@ class _Model:
             return
         if name == "ENDS":
             _end(conn, conn.service)
+            return
+        if name == "ALLS":
+            if (subscription := conn.subscriptions.get(conn.service)) is not None:
+                subscription.complete = True
             return
         _end(conn, line["queue"])
         if name == "DELD":
@@ -297,6 +230,7 @@ class _Model:
             self._check_probes(queue)
         for service in sorted({conn.service for conn in self._connections.values() if conn.service}):
             self._check_believers(service, f"service {service}")
+            self._check_complete(service)
             self._check_totals(service)
 
     def _check_deletion(self, queue: Queue) -> None:
@@ -326,6 +260,11 @@ class _Model:
         if len(numbers) > 1:
             self._found(f"{name}: connections {numbers} believe that they are subscribed")
 
+    def _check_complete(self, service: str) -> None:
+        for conn, subscription in self._believers(service):
+            if not subscription.complete:
+                self._found(f"service {service}: its connection {conn.number} did not get ALLS")
+
     def _receivers(self, queue: Queue) -> list[tuple[Connection, Subscription]]:
         """Who believes that it gets this queue's messages."""
         service = queue.register("service")
@@ -352,6 +291,11 @@ class _Model:
                 f"service {service}: SUBS answers {found}, its queues make {_totals(certain)} "
                 f"({len(unknown)} more may belong to it)"
             )
+
+
+def _subscribes(name: str, conn: Connection) -> bool:
+    """NEW subscribes, too: a service takes over with it, as with SUB. A queue has no number before NEW is answered."""
+    return name in _SUBSCRIBES or (name == "NEW" and bool(conn.service))
 
 
 def _subscription(queue: Queue, conn: Connection) -> Subscription | None:

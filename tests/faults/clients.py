@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha3_384
 from typing import NamedTuple
 
 from tests.faults.history import Writer
@@ -17,9 +18,9 @@ from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
 from weir.wire.errors import Simple
-from weir.wire.smp.commands import KEY, NEW, Command, ContactReq, MessagingReq
+from weir.wire.smp.commands import KEY, NEW, Command, ContactReq, LinkData, MessagingReq
 from weir.wire.smp.message import RcvMsgBody, decrypt_message
-from weir.wire.smp.replies import DELD, END, ENDS, ERR, IDS, MSG, OK
+from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, IDS, MSG, OK
 from weir.wire.smp.transmission import ServerTransmission
 
 ANSWER_LIMIT = 4.0  # seconds; a client that waits longer gives up its connection
@@ -41,6 +42,45 @@ class Queue:
     link_id: bytes
     notifiers: dict[str, tuple[bytes, KeyPair]] = field(default_factory=dict)  # by name: notifier id, key
     key_is_certain: bool = True  # no change of the recipient key is unanswered
+
+
+class Draft:
+    """A queue to be made: its NEW, and the keys that the router does not choose.
+
+    With `repeatable`, the client chooses the sender id, and may send the same NEW again when it gets no answer.
+    """
+
+    def __init__(
+        self, crowd: Crowd, *, contact: bool = False, subscribe: bool = True, repeatable: bool = False
+    ) -> None:
+        self.key, self.snd_key, self._dh_key = generate("x25519"), generate("x25519"), generate("x25519")
+        self.contact = contact
+        self.corr_id = crowd.rng.randbytes(24) if repeatable else None
+        mode: ContactReq | MessagingReq = ContactReq() if contact else MessagingReq()
+        if self.corr_id is not None:
+            mode = MessagingReq((sha3_384(self.corr_id).digest()[:24], LinkData(b"fixed", b"user")))
+        self.command = NEW(self.key.spki, self._dh_key.public, subscribe=subscribe, queue_req=mode)
+
+    def made(self, crowd: Crowd, ids: IDS, client: Client, op: int | None = None) -> Queue:
+        """The router has made the queue. `op` is the NEW in the history."""
+        number = len(crowd.queues)
+        name = f"first key of {number}"
+        queue = Queue(
+            number,
+            ids.rcv_id,
+            ids.snd_id,
+            {name: self.key},
+            self.key,
+            None if self.contact else self.snd_key,
+            dh(ids.dh_key, self._dh_key.private),
+            crowd.rng.randbytes(24),
+        )
+        crowd.queues.append(queue)
+        crowd.by_id[ids.rcv_id] = queue
+        fields = {} if op is None else {"op": op}
+        service = client.service if self.command.subscribe else ""
+        crowd.history.write("queue", queue=number, id=ids.rcv_id.hex(), service=service, key=name, **fields)
+        return queue
 
 
 class Outcome(NamedTuple):
@@ -83,9 +123,15 @@ class Client:
         command: Command,
         entity_id: bytes,
         key: KeyPair | None,
+        *,
+        corr_id: bytes | None = None,
+        on_ok: Callable[[Answer, int], None] | None = None,
         **fields: object,
     ) -> Outcome:
-        """Send a command. Without an answer in time, the connection is given up."""
+        """Send a command. Without an answer in time, the connection is given up.
+
+        `on_ok` gets the answer and the command's number in the history before the next event of the connection.
+        """
         history = self.crowd.history
         if queue is not None:
             fields["queue"] = queue.number
@@ -100,10 +146,12 @@ class Client:
             history.write("done", op=op, result=outcome.result, **error)
             if isinstance(reply, MSG) and queue is not None:
                 self.arrived(queue, reply, op)
+            if on_ok is not None and outcome.result == "ok":
+                on_ok(reply, op)
             answered.set_result(outcome)
 
         try:
-            self.smp.submit(command, entity_id, key, on_reply)
+            self.smp.submit(command, entity_id, key, on_reply, corr_id=corr_id)
         except ClientError:
             on_reply(CLOSED)
         try:
@@ -133,6 +181,9 @@ class Client:
         if isinstance(reply, ENDS):
             history.write("event", conn=self.number, name="ENDS", service=self.service)
             self.on_ends()
+            return
+        if isinstance(reply, ALLS):
+            history.write("event", conn=self.number, name="ALLS", service=self.service)
             return
         queue = self.crowd.by_id.get(transmission.entity_id)
         if queue is None:
@@ -194,29 +245,9 @@ class Crowd:
 
     async def make_queue(self, client: Client, *, contact: bool = False, in_service: bool = False) -> Queue:
         """Before the faults begin: everything is answered."""
-        rcv_key, dh_key, snd_key = generate("x25519"), generate("x25519"), generate("x25519")
-        mode = ContactReq() if contact else MessagingReq()
-        command = NEW(rcv_key.spki, dh_key.public, subscribe=in_service, queue_req=mode)
-        ids = await client.smp.send(command, b"", rcv_key)
+        draft = Draft(self, contact=contact, subscribe=in_service)
+        ids = await client.smp.send(draft.command, b"", draft.key)
         assert isinstance(ids, IDS), ids
         if not contact:
-            assert await client.smp.send(KEY(snd_key.spki), ids.rcv_id, rcv_key) == OK()
-        number = len(self.queues)
-        name = f"first key of {number}"
-        secret = dh(ids.dh_key, dh_key.private)
-        queue = Queue(
-            number,
-            ids.rcv_id,
-            ids.snd_id,
-            {name: rcv_key},
-            rcv_key,
-            None if contact else snd_key,
-            secret,
-            self.rng.randbytes(24),
-        )
-        self.queues.append(queue)
-        self.by_id[ids.rcv_id] = queue
-        self.history.write(
-            "queue", queue=number, id=ids.rcv_id.hex(), service=client.service if in_service else "", key=name
-        )
-        return queue
+            assert await client.smp.send(KEY(draft.snd_key.spki), ids.rcv_id, draft.key) == OK()
+        return draft.made(self, ids, client)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from time import monotonic
+from typing import Any
 
 from tests.faults.actors import Device, Holder, send
 from tests.faults.checker import check
@@ -132,7 +133,7 @@ class Finish:
         message = outcome.reply if isinstance(outcome.reply, MSG) else None
         while message is not None or await self._size(client, queue):
             message = message or await arrived.get()
-            fields = {"message": message.msg_id.hex()}
+            fields: dict[str, Any] = {"message": message.msg_id.hex()}
             ack = ACK(message.msg_id)
             outcome = await client.call("ACK", queue, ack, queue.rcv_id, queue.rcv_key, **fields)
             message = outcome.reply if isinstance(outcome.reply, MSG) else None

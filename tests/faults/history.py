@@ -2,13 +2,14 @@
 
 Every line is one JSON object. `at` is in seconds since the run began, `is` says which kind of line it is:
 
-    queue    queue, id, service, key            a queue that exists when the run begins, its service and its key's name
+    queue    queue, id, service, key, op        a queue, its service and its key's name; it exists when the run begins,
+                                                or, with `op`, that NEW has made it and subscribes to it
     open     conn, edge, service                a client connected
     close    conn                               a client saw the end of its connection, or closed it
     call     op, conn, name, queue, …           a command is about to leave
     done     op, result, error                  its answer: ok, refused (the router said no), or unknown (no answer, or
                                                 an answer that leaves open what became of the command)
-    event    conn, name, queue or service, …    MSG, END, DELD or ENDS reached a client; `op` when it came as an answer
+    event    conn, name, queue or service, …    MSG, END, DELD, ENDS or ALLS reached a client; `op` if it was an answer
     fault    what                               what was broken or mended
     alive    conn                               a connection that answered PING when all faults were mended
     rested                                      nobody sends any more, and what was under way has arrived

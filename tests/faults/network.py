@@ -1,27 +1,36 @@
-"""The network of a run: a namespace for the whole run, and one for each edge, so that no packet leaves this machine.
+"""The network of a run: a namespace for the whole run, and one for each edge and each Redis node, so that no packet
+leaves this machine. The run's namespace forwards packets between the others.
 
-    edge 0's namespace                    the run's namespace: Redis, Sentinel and all clients
-      redis  10.77.0.2 ──── redis line ──── r0  10.77.0.1       10.77.255.1  Redis
-      client 10.78.0.2 ──── client line ─── c0  10.78.0.1
+    edge 0's namespace                      the run's namespace: Sentinel, all clients       Redis node 0's namespace
+      redis  10.77.0.2 ──── redis line ──── r0  10.77.0.1     n0  10.76.0.1 ── node line ──── node 10.76.0.2
+      client 10.78.0.2 ──── client line ─── c0  10.78.0.1         10.76.255.1  Sentinel
 
 Each line can lose everything in one direction or in both, or become slow, without either end hearing of it. A queueing
 discipline of the sending end does that: one whose limit no packet fits loses all of them. Losing what the receiving end
 gets takes the other end's discipline. Neighbours are entered by hand, because ARP needs both directions.
+
+Redis nodes can also be kept apart from each other, or from Sentinel, while edges reach them: by rules of the run's
+namespace, which forwards nothing between these addresses, and neither sends nor takes what is between them and itself.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from tests.chaos.processes import die_with_parent
 
-REDIS_HOST = "10.77.255.1"
+SENTINEL_HOST = "10.76.255.1"
 NO_NAMESPACES = "fault runs need network namespaces (Debian: apt install iproute2 util-linux; in a container: root)"
 _NEEDED = ("unshare", "nsenter", "ip", "tc")
 _LOSE = ("bfifo", "limit", "1")
 _SLOW = ("tbf", "rate", "300kbit", "burst", "4kb", "latency", "1s")
+_FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
+_APART = "5"  # the priority of rules that keep nodes apart; they come before the rule for the namespace's own addresses
+_OWN = "9"
 
 
 @cache
@@ -30,7 +39,8 @@ def enter() -> tuple[str, ...]:
     if any(shutil.which(word) is None for word in _NEEDED):
         return ()
     for words in (("unshare", "--net"), ("unshare", "--user", "--map-root-user", "--net")):
-        if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
+        forwards = [*words, "sh", "-c", f"echo 1 >{_FORWARD}"]
+        if subprocess.run(forwards, capture_output=True, check=False).returncode == 0:
             return words
     return ()
 
@@ -44,22 +54,25 @@ def _run(*words: str) -> None:
 def open_run() -> None:
     """Prepare the run's own namespace, which `enter` has made."""
     _run("ip", "link", "set", "lo", "up")
-    _run("ip", "addr", "add", f"{REDIS_HOST}/32", "dev", "lo")
+    _run("ip", "addr", "add", f"{SENTINEL_HOST}/32", "dev", "lo")
+    _run("ip", "rule", "add", "priority", _OWN, "lookup", "local")
+    _run("ip", "rule", "del", "priority", "0")
+    _FORWARD.write_text("1")
 
 
 class Line:
-    """A line between the run's namespace and an edge's. Directions are the edge's: in and out."""
+    """A line between the run's namespace and another one. Directions are those of the other one: in and out."""
 
-    def __init__(self, edge: int, name: str, net: int, inside: tuple[str, ...], pid: int) -> None:
+    def __init__(self, number: int, name: str, net: int, inside: tuple[str, ...], pid: int) -> None:
         self._inside = inside
-        near, far = f"{name[0]}{edge}", name
+        near, far = f"{name[0]}{number}", name
         self._ends = {"in": ((), near), "out": (inside, far)}
-        self.address = f"10.{net}.{edge}.2"
-        hub = f"10.{net}.{edge}.1"
-        macs = (f"02:00:00:{net:02x}:{edge:02x}:01", f"02:00:00:{net:02x}:{edge:02x}:02")
+        self.address = f"10.{net}.{number}.2"
+        self.hub = f"10.{net}.{number}.1"
+        macs = (f"02:00:00:{net:02x}:{number:02x}:01", f"02:00:00:{net:02x}:{number:02x}:02")
         peer = ("peer", "name", far, "address", macs[1], "netns", str(pid))
         _run("ip", "link", "add", near, "address", macs[0], "type", "veth", *peer)
-        ends = ((), near, hub, self.address, macs[1]), (inside, far, self.address, hub, macs[0])
+        ends = ((), near, self.hub, self.address, macs[1]), (inside, far, self.address, self.hub, macs[0])
         for prefix, device, own, other, mac in ends:
             _run(*prefix, "ip", "addr", "add", f"{own}/30", "dev", device)
             _run(*prefix, "ip", "link", "set", device, "up")
@@ -82,10 +95,10 @@ class Line:
             _run(*prefix, "tc", "qdisc", "replace", "dev", device, "root", *discipline)
 
 
-class EdgeNetwork:
-    """An edge's namespace and its two lines. `inside` are the words that start a command there."""
+class _Namespace:
+    """A namespace that exists until `close`. `inside` are the words that start a command there."""
 
-    def __init__(self, edge: int) -> None:
+    def __init__(self) -> None:
         self._holder = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"],
             stdout=subprocess.PIPE,
@@ -93,14 +106,55 @@ class EdgeNetwork:
         )
         assert self._holder.stdout is not None
         self._holder.stdout.readline()  # the namespace is there
-        self.inside = ("nsenter", "--net", "--target", str(self._holder.pid))
+        self.pid = self._holder.pid
+        self.inside = ("nsenter", "--net", "--target", str(self.pid))
         _run(*self.inside, "ip", "link", "set", "lo", "up")
-        pid = self._holder.pid
-        self.redis = Line(edge, "redis", 77, self.inside, pid)
-        self.client = Line(edge, "client", 78, self.inside, pid)
-        _run(*self.inside, "ip", "route", "add", REDIS_HOST, "via", f"10.77.{edge}.1")
-        self.address = self.client.address
+
+    def route_by(self, line: Line) -> None:
+        _run(*self.inside, "ip", "route", "add", "default", "via", line.hub)
 
     def close(self) -> None:
         self._holder.kill()
         self._holder.wait()
+
+
+class EdgeNetwork(_Namespace):
+    """An edge's namespace and its two lines."""
+
+    def __init__(self, edge: int) -> None:
+        super().__init__()
+        self.redis = Line(edge, "redis", 77, self.inside, self.pid)
+        self.client = Line(edge, "client", 78, self.inside, self.pid)
+        self.route_by(self.redis)
+        self.address = self.client.address
+
+
+class NodeNetwork(_Namespace):
+    """A Redis node's namespace and its line to edges, other nodes and Sentinel."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__()
+        self.line = Line(node, "node", 76, self.inside, self.pid)
+        self.route_by(self.line)
+        self.address = self.line.address
+
+    def part(self, others: Iterable[NodeNetwork], *, sentinel: bool = False) -> None:
+        """Keep the node apart from other nodes, and from Sentinel."""
+        here = self.address
+        for other in others:
+            _lose_between("from", here, "to", other.address)
+            _lose_between("from", other.address, "to", here)
+        if sentinel:
+            _lose_between("from", here, "to", self.line.hub)
+            _lose_between("from", here, "to", SENTINEL_HOST)
+            _lose_between("iif", "lo", "to", here)
+
+
+def _lose_between(*packets: str) -> None:
+    _run("ip", "rule", "add", "priority", _APART, *packets, "blackhole")
+
+
+def join_nodes() -> None:
+    """No node is kept apart any more."""
+    while subprocess.run(["ip", "rule", "del", "priority", _APART], capture_output=True, check=False).returncode == 0:
+        pass

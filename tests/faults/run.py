@@ -1,9 +1,10 @@
-"""One run, in a network namespace of its own: `python -m tests.faults.run SEED SECONDS DIRECTORY`.
+"""One run, in a network namespace of its own: `python -m tests.faults.run PLAN SECONDS DIRECTORY`.
 
     start the world and the clients ──► faults by the seed's plan, while clients work ──► mend everything
       ──► stop what changes queues ──► wait until nothing is under way ──► probes ──► read what is kept ──► judge
 
-DIRECTORY keeps `history` and the logs of edges and Redis. The exit code is 1 if the checker found something.
+PLAN is a file with a printed plan; DIRECTORY keeps `history` and the logs of edges. The exit code is 1 if the checker
+found something.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection
 from pathlib import Path
 
 import uvloop
 
-from tests.faults.actors import Actor, Device, Holder, Mover, Reader, Sender
+from tests.faults.actors import Actor, Device, Holder, Reader, Sender
 from tests.faults.checker import check
 from tests.faults.clients import Crowd
 from tests.faults.finish import Finish
 from tests.faults.history import Writer
+from tests.faults.mover import Mover
 from tests.faults.network import NO_NAMESPACES, enter, open_run
-from tests.faults.plan import FAULTS, describe, kind_of, make_plan
-from tests.faults.world import World, faketime
+from tests.faults.plan import Plan, read_plan
+from tests.faults.world import World
 from weir.crypto.certificates import make_self_signed
 from weir.transport.smp import ServiceCredentials
 from weir.wire.smp.commands import ServiceRole
@@ -39,14 +40,12 @@ _BEFORE = 1.0  # seconds in which clients work and nothing fails
 
 
 class Run:
-    def __init__(
-        self, seed: int, seconds: float, directory: Path, only: Collection[str] = (), broken: str = ""
-    ) -> None:
+    def __init__(self, plan: Plan, seconds: float, directory: Path, broken: str = "") -> None:
+        self.plan = plan
         self.seconds = seconds
-        self.faults = make_plan(seed, seconds, only=only, clocks=faketime() is not None)
         self.history = Writer(directory / "history")
-        self.world = World(kind_of(seed), directory, broken)
-        self.rng = random.Random(f"clients {seed}")
+        self.world = World(plan.redis, directory, broken)
+        self.rng = random.Random(f"clients {plan.seed}")
         self.took = 0.0
 
     async def go(self) -> list[str]:
@@ -73,18 +72,21 @@ class Run:
         await self._make_queues()
         devices = [Device(crowd) for _ in range(3)]
         holders = [Holder(crowd, SERVICE) for _ in range(2)]
-        changing = self._changing(devices, holders)
+        mover = self._mover(devices, holders)
+        others: list[Actor] = [Reader(crowd, queue) for queue in self.read for _ in range(2)]
+        others += [Sender(crowd, queue) for queue in crowd.queues]
         for queue in self.plain:
             self.rng.choice(devices).take(queue)
         holders[0].take_service()
-        for actor in (*devices, *holders, *changing):
-            actor.spawn(actor.run())  # type: ignore[attr-defined]
+        for actor in (*devices, *holders, mover, *others):
+            actor.spawn(actor.run())
         await asyncio.sleep(_BEFORE)
         await self._suffer()
         self.world.mend()
         finish = Finish(crowd, devices, holders)
         await finish.everything_works()
-        for actor in changing:
+        await mover.finish()
+        for actor in (*others, *mover.senders):
             await actor.stop()
         await finish.settle()
         for actor in (*devices, *holders):
@@ -100,19 +102,15 @@ class Run:
             self.read = [await crowd.make_queue(plain) for _ in range(_READ)]
             self.contacts = [await crowd.make_queue(plain, contact=True) for _ in range(_CONTACT)]
 
-    def _changing(self, devices: list[Device], holders: list[Holder]) -> list[Actor]:
-        """Those who stop before the end, so that the rest can be judged in peace."""
-        crowd = self.crowd
+    def _mover(self, devices: list[Device], holders: list[Holder]) -> Mover:
         mortal = [*self.plain[4:], *self.served[::2]]
         self.rng.shuffle(mortal)
-        mover = Mover(crowd, devices, holders, self.plain, list(self.spare), self.contacts, mortal)
-        readers = [Reader(crowd, queue) for queue in self.read for _ in range(2)]
-        return [mover, *readers, *(Sender(crowd, queue) for queue in crowd.queues)]
+        return Mover(self.crowd, devices, holders, list(self.plain), list(self.spare), self.contacts, mortal)
 
     async def _suffer(self) -> None:
         began = time.monotonic()
         under_way: list[asyncio.Task[None]] = []
-        for fault in self.faults:
+        for fault in self.plan.faults:
             await asyncio.sleep(max(0.0, began + fault.at - time.monotonic()))
             self.history.write("fault", what=str(fault))
             under_way.append(asyncio.ensure_future(self.world.suffer(fault)))
@@ -135,9 +133,9 @@ class Run:
         ]
 
 
-async def _run(run: Run, seed: int) -> int:
+async def _run(run: Run) -> int:
     problems = await run.go()
-    print(describe(seed, run.faults))
+    print(run.plan)
     print(f"  {run.report()}")
     for problem in problems:
         print(f"  WRONG: {problem}")
@@ -146,10 +144,9 @@ async def _run(run: Run, seed: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.run")
-    parser.add_argument("seed", type=int)
+    parser.add_argument("plan", type=Path)
     parser.add_argument("seconds", type=float)
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--only", action="append", default=[], choices=FAULTS, help="a kind of fault that may happen")
     parser.add_argument("--broken", default="", help="a fault of the edges themselves (broken.py)")
     parser.add_argument("--inside", action="store_true", help="the process is in a network namespace of its own")
     args = parser.parse_args()
@@ -161,8 +158,8 @@ def main() -> int:
         os.execvp(words[0], [*words, sys.executable, "-m", "tests.faults.run", "--inside", *sys.argv[1:]])
     open_run()
     args.directory.mkdir(parents=True, exist_ok=True)
-    run = Run(args.seed, args.seconds, args.directory, args.only, args.broken)
-    return uvloop.run(_run(run, args.seed))
+    run = Run(read_plan(args.plan.read_text()), args.seconds, args.directory, args.broken)
+    return uvloop.run(_run(run))
 
 
 if __name__ == "__main__":

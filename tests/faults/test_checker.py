@@ -9,7 +9,10 @@ from tests.faults.history import Line
 
 _NUMBERS = {"queue", "conn", "op", "count"}
 ID = b"queue one"
+NEW_ID = b"queue two"
 HASH = hashlib.md5(ID, usedforsecurity=False).hexdigest()
+NEW_HASH = hashlib.md5(NEW_ID, usedforsecurity=False).hexdigest()
+BOTH = f"{int(HASH, 16) ^ int(NEW_HASH, 16):032x}"
 
 
 def line(text: str) -> Line:
@@ -25,7 +28,7 @@ def line(text: str) -> Line:
         made[name] = int(value) if name in _NUMBERS else {"yes": True, "no": False}.get(value, value)
     if made.get("name") in ("SEND", "MSG"):
         made["value"] = int(made["value"])
-    if kind in ("call", "event") and made["name"] not in ("SUBS", "ENDS"):
+    if kind in ("call", "event") and made["name"] not in ("NEW", "SUBS", "ENDS", "ALLS"):
         made.setdefault("queue", 1)
     return made
 
@@ -43,10 +46,11 @@ ACKED = [*GOT, "call ACK op=3 conn=1 message=aa", "done ok op=3"]
 END = ["exists queue=1 exists=yes", "drained"]
 ALIVE = ["alive conn=1", "alive conn=2"]
 TAKEN = [*SUBSCRIBED, "call SUB op=4 conn=2", "done ok op=4"]
+MADE = ["call NEW op=5 conn=1", "done ok op=5", f"queue queue=2 id={NEW_ID.hex()} service= key=k1 op=5"]
 SERVICE = [
     f"queue queue=1 id={ID.hex()} service=s key=k0",
     *("open conn=1 service=s", "open conn=2 service=s", "open conn=9 service="),
-    *("call SUBS op=2 conn=1", "done ok op=2"),
+    *("call SUBS op=2 conn=1", "done ok op=2", "event ALLS conn=1 service=s"),
 ]
 
 FINE = {
@@ -110,6 +114,16 @@ FINE = {
     ],
     "two subscribers, of which one has left": [*TAKEN, *ALIVE, "close conn=1", "settled", *END],
     "two subscribers, of which one heard END": [*TAKEN, "event END conn=1", *ALIVE, "settled", *END],
+    "a new queue": [
+        *(
+            *MADE,
+            "call SEND op=6 conn=9 queue=2 value=1",
+            "done ok op=6",
+            "event MSG conn=1 queue=2 message=aa value=1",
+        ),
+        *("exists queue=2 exists=yes", "drained"),
+    ],
+    "a NEW without an answer": ["call NEW op=5 conn=1", "done unknown op=5", *END],
     "a key without an answer that was set": [
         *("call RKEY op=5 conn=1 writes=key value=k1", "done unknown op=5", "holds queue=1 what=key value=k1"),
     ],
@@ -197,6 +211,12 @@ WRONG = {
         [*SENT, *SUBSCRIBED, *ALIVE, "rested", "event MSG conn=1 message=aa value=1", *END],
         "its subscriber 1 did not get messages [1]",
     ),
+    "a new queue that is gone": ([*MADE, "exists queue=2 exists=no"], "queue 2 is gone, and nobody deleted it"),
+    "a new queue with two subscribers": (
+        [*MADE, "call SUB op=6 conn=2 queue=2", "done ok op=6", *ALIVE, "settled"],
+        "queue 2: connections [1, 2] believe",
+    ),
+    "a refused NEW": (["call NEW op=5 conn=1", "done refused op=5 error=AUTH"], "NEW of connection 1 was refused"),
     "an old key": (
         ["call RKEY op=5 conn=1 writes=key value=k1", "done ok op=5", "holds queue=1 what=key value=k0"],
         "its key is 'k0', not one of ['k1']",
@@ -217,7 +237,16 @@ SERVICE_FINE = {
         f"totals service=s count=0 hash={'0' * 32}",
     ],
     "another connection took over": [
-        *("call SUBS op=5 conn=2", "done ok op=5", "event ENDS conn=1 service=s", *ALIVE, "settled"),
+        *("call SUBS op=5 conn=2", "done ok op=5", "event ENDS conn=1 service=s", "event ALLS conn=2 service=s"),
+        *(*ALIVE, "settled"),
+    ],
+    "a message to a connection whose NEW takes the service over": [
+        *(*SENT, "call NEW op=5 conn=2", "event MSG conn=2 message=aa value=1", "event ENDS conn=1 service=s"),
+        *("done unknown op=5", *END),
+    ],
+    "a new queue of the service": [
+        *("call NEW op=5 conn=1", "done ok op=5", f"queue queue=2 id={NEW_ID.hex()} service=s key=k1 op=5"),
+        f"totals service=s count=2 hash={BOTH}",
     ],
     "the answer to an ACK that left before ENDS came": [
         *(*SENT, "event MSG conn=1 message=aa value=1", "call SEND op=5 conn=9 value=2", "done ok op=5"),
@@ -232,7 +261,21 @@ SERVICE_FINE = {
 SERVICE_WRONG = {
     "count": ([f"totals service=s count=2 hash={HASH}"], "service s: SUBS answers (2,"),
     "hash": ([f"totals service=s count=1 hash={'0' * 31}1"], "service s: SUBS answers (1,"),
-    "two owners": (["call SUBS op=5 conn=2", "done ok op=5", *ALIVE, "settled"], "service s: connections [1, 2]"),
+    "two owners": (
+        ["call SUBS op=5 conn=2", "done ok op=5", "event ALLS conn=2 service=s", *ALIVE, "settled"],
+        "service s: connections [1, 2]",
+    ),
+    "no ALLS": (
+        ["event ENDS conn=1 service=s", "call SUBS op=5 conn=1", "done ok op=5", *ALIVE, "settled"],
+        "connection 1 did not get ALLS",
+    ),
+    "without its new queue": (
+        [
+            *("call NEW op=5 conn=1", "done ok op=5", f"queue queue=2 id={NEW_ID.hex()} service=s key=k1 op=5"),
+            f"totals service=s count=1 hash={HASH}",
+        ],
+        "service s: SUBS answers (1,",
+    ),
     "no probe": (
         [*ALIVE, "call SEND op=5 conn=9 value=5 probe=yes", "done ok op=5", "settled", "exists queue=1 exists=yes"],
         "its subscriber 1 did not get the probe",

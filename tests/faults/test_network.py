@@ -1,4 +1,4 @@
-"""Lines that lose one direction, both, or become slow: TCP between an edge's namespace and that of the run."""
+"""Lines that lose one direction, both, or become slow, and Redis nodes that are kept apart."""
 
 import subprocess
 import sys
@@ -18,4 +18,7 @@ def test_lines() -> None:
     done = subprocess.run(
         [*words, sys.executable, "-m", "tests.faults.lines"], capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout.split() == ["whole:both", "in:request", "out:nothing", "mended:both", "slow:both"], done.stderr
+    assert done.stdout.split() == [
+        *("whole:both", "in:request", "out:nothing", "mended:both", "slow:both", "nodes:both,both"),
+        *("apart:nothing,both,both", "exiled:nothing,nothing,both", "to-sentinel:nothing", "joined:both,both,both"),
+    ], done.stderr

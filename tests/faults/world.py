@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 from tests.chaos.processes import Deployment, EdgeProcess
-from tests.faults.network import REDIS_HOST, EdgeNetwork
+from tests.faults.network import SENTINEL_HOST, EdgeNetwork, NodeNetwork, join_nodes
 from tests.faults.plan import EDGES, LEASE, NODES, Fault
 from tests.redis.test_failover import client_of_sentinel, sentinel
 from tests.support.ports import free_port
@@ -37,9 +37,14 @@ DURABILITY = {
         "WEIR_REDIS_REPLICA_TIMEOUT": "1s",
     },
 }
+_OPTIONS = {
+    "cluster": CLUSTER_OPTIONS,
+    # A master waits 5 s for more replicas before it sends its data to one; with a pair, no SEND is confirmed meanwhile.
+    "replicated": {"repl-diskless-sync-delay": "0"},
+}
 _RESTART_LIMIT, _RESTART_PAUSE = 30.0, 0.5  # seconds
 _LIBRARY = "libfaketime.so.1"
-_OPEN = {"protected-mode": "no"}  # the edges come from other addresses
+_OPEN = {"protected-mode": "no"}  # edges come from other addresses
 
 
 @cache
@@ -74,18 +79,20 @@ class Clock:
 
 
 class Node:
-    """One Redis process, which keeps its data, its port and its clock when it is killed and started again."""
+    """One Redis process, which keeps its data, address and clock when it is killed and started again."""
 
-    def __init__(self, directory: Path, options: dict[str, str], appendfsync: str) -> None:
+    def __init__(self, number: int, directory: Path, options: dict[str, str], appendfsync: str) -> None:
         self.directory = directory
-        self.port = free_port()
+        self.network = NodeNetwork(number)
+        self.host, self.port = self.network.address, free_port()
         self.options = _OPEN | options
         self._appendfsync = appendfsync
         directory.mkdir()
         self.clock = Clock(directory / "clock")
         self._server = directory / "server"
         words = [f"{name}={value}" for name, value in self.clock.environment.items()]
-        self._server.write_text(f'#!/bin/sh\nexec env {" ".join(words)} "{binary()}" "$@"\n')
+        inside = " ".join(self.network.inside)
+        self._server.write_text(f'#!/bin/sh\nexec {inside} env {" ".join(words)} "{binary()}" "$@"\n')
         self._server.chmod(0o700)
         self.process: Embedded | None = None
 
@@ -93,7 +100,7 @@ class Node:
         self.process = start_embedded(
             self.directory,
             port=self.port,
-            listen=REDIS_HOST,
+            listen=self.host,
             appendfsync=self._appendfsync,
             server=self._server,
             options=self.options | options,
@@ -103,6 +110,12 @@ class Node:
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.running:
             os.kill(self.process.pid, number)
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+        self.network.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class World:
@@ -143,9 +156,10 @@ class World:
         await asyncio.gather(*(edge.start() for edge in self.edges))
 
     def _start_redis(self) -> str:
-        options = CLUSTER_OPTIONS if self.kind == "cluster" else {}
+        options = _OPTIONS.get(self.kind, {})
         fsync = "everysec" if self.kind == "replicated" else "always"
-        self.nodes = [Node(self.directory / f"redis-{n}", options, fsync) for n in range(NODES[self.kind])]
+        for number in range(NODES[self.kind]):
+            self.nodes.append(Node(number, self.directory / f"redis-{number}", options, fsync))
         if self.kind == "replicated":
             return self._start_pair()
         started = [node.start() for node in self.nodes]
@@ -156,10 +170,10 @@ class World:
     def _start_pair(self) -> str:
         master, replica = self.nodes
         master.start()
-        follower = replica.start(replicaof=f"{REDIS_HOST} {master.port}")
+        follower = replica.start(replicaof=f"{master.host} {master.port}")
         with client_of(follower) as client:
             until(lambda: client.info("replication")["master_link_status"] == "up")
-        url = self._stack.enter_context(sentinel(master.port, REDIS_HOST))
+        url = self._stack.enter_context(sentinel(master.port, master.host, SENTINEL_HOST))
         self._sentinel = url
         with client_of_sentinel(url) as watcher:
             until(lambda: len(watcher.sentinel_slaves("weir")) == 1)
@@ -176,7 +190,7 @@ class World:
         elif victim == "edge":
             async with self._edge_locks[fault.target]:
                 await self._hit_edge(self.edges[fault.target], what, fault)
-        elif what in ("kill", "stop", "clock"):
+        elif victim == "redis" and not what.startswith("line "):
             async with self._redis_lock:
                 await self._hit_redis(self.nodes[fault.target], what, fault)
         else:
@@ -222,6 +236,15 @@ class World:
             node.signal(signal.SIGSTOP)
             await asyncio.sleep(fault.seconds)
             node.signal(signal.SIGCONT)
+        elif what == "cut":
+            node.network.line.lose("in", "out")
+            await asyncio.sleep(fault.seconds)
+            node.network.line.mend()
+        elif what in ("apart", "exile"):
+            others = [other.network for other in self.nodes if other is not node]
+            node.network.part(others, sentinel=what == "exile")
+            await asyncio.sleep(fault.seconds)
+            join_nodes()
         else:
             assert node.process is not None
             node.process.kill()
@@ -233,14 +256,17 @@ class World:
         if not self._sentinel:
             return {}
         with client_of_sentinel(self._sentinel) as watcher:
-            port = int(watcher.sentinel_get_master_addr_by_name("weir")[1])
-        return {} if port == node.port else {"replicaof": f"{REDIS_HOST} {port}"}
+            host, port = watcher.sentinel_get_master_addr_by_name("weir")
+        return {} if int(port) == node.port else {"replicaof": f"{host.decode()} {int(port)}"}
 
     def mend(self) -> None:
         """Whatever is still broken: lines and stopped processes. Killed ones come back in `suffer`."""
         for network in self.networks:
             network.redis.mend()
             network.client.mend()
+        for node in self.nodes:
+            node.network.line.mend()
+        join_nodes()
         for process in (*self.edges, *self.nodes):
             process.signal(signal.SIGCONT)
 
@@ -255,10 +281,7 @@ class World:
         for edge in self.edges:
             edge.kill()
         for node in self.nodes:
-            if node.process is not None:
-                node.process.kill()
+            node.close()
         self._stack.close()
         for network in self.networks:
             network.close()
-        for node in self.nodes:
-            shutil.rmtree(node.directory, ignore_errors=True)

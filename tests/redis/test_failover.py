@@ -21,19 +21,20 @@ from weir.redis.durability import Mode
 from weir.redis.embedded import Embedded
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.partitions import SLOTS
+from weir.router.store import keys
 from weir.router.store.records import MsgEvent, Owner, QueueRecord, Status
 
 _SERVER = DEBIAN or SERVERS["valkey"]
 
 
 @contextmanager
-def sentinel(master_port: int, host: str = "127.0.0.1") -> Iterator[str]:
-    """Start one Sentinel that decides alone and soon. Yield its URL for the store."""
+def sentinel(master_port: int, master_host: str = "127.0.0.1", host: str = "127.0.0.1") -> Iterator[str]:
+    """Start one Sentinel on `host` that decides alone and soon. Yield its URL for the store."""
     port = free_port()
     directory = Path(tempfile.mkdtemp(prefix="weir-sentinel-"))
     config = directory / "sentinel.conf"
     config.write_text(
-        f"port {port}\nbind {host}\ndir {directory}\nsentinel monitor weir {host} {master_port} 1\n"
+        f"port {port}\nbind {host}\ndir {directory}\nsentinel monitor weir {master_host} {master_port} 1\n"
         "sentinel down-after-milliseconds weir 800\nsentinel failover-timeout weir 5000\n"
     )
     assert _SERVER is not None
@@ -112,6 +113,39 @@ async def test_sentinel() -> None:
             assert a.lost == 0
         for follower in followers:
             follower.close()
+
+
+@pytest.mark.timeout(120)
+async def test_a_master_that_does_not_hear_of_its_successor() -> None:
+    """As after a cut between the master and all others: Sentinel has promoted the replica and cannot tell the old
+    master, which goes on answering. Edges leave it, with their calls and with their subscriptions to pokes."""
+    master, replica = (start_server(_SERVER, port=0) for _ in range(2))
+    with (
+        running(master, replica),
+        sentinel(port_of(master)) as url,
+        client_of(master) as old,
+        client_of(replica) as new,
+    ):
+        new.replicaof("127.0.0.1", port_of(master))
+        await asyncio.to_thread(until, lambda: new.info("replication")["master_link_status"] == "up")
+        with client_of_sentinel(url) as watcher:
+            await asyncio.to_thread(until, lambda: len(watcher.sentinel_slaves("weir")) == 1)
+            async with two_edges(url) as (a, b):
+                rec = await a.new(owner=Owner(1, 1))
+                await asyncio.to_thread(until, lambda: new.exists(keys.queue(rec.partition, rec.rcv_id)) == 1)
+                # Sentinel makes a master a replica in a transaction.
+                old.execute_command("ACL SETUSER default -multi -replicaof -slaveof -client|kill")
+                watcher.execute_command("SENTINEL FAILOVER weir")
+                await asyncio.to_thread(until, lambda: new.info("replication")["role"] == "master")
+                await asyncio.to_thread(until, lambda: not _edges_of(old))
+                assert old.info("replication")["role"] == "master"
+                await crosses(a, b, rec)
+                await asyncio.to_thread(until, lambda: len(_edges_of(new)) == 4)
+
+
+def _edges_of(client: "redis.Redis") -> list[dict[str, str]]:
+    """The connections of edges: to call, and to hear pokes."""
+    return [one for one in client.client_list() if one["name"] == "weir" or (int(one["sub"]) and not one["name"])]
 
 
 def client_of_sentinel(url: str) -> "redis.Redis":

@@ -11,18 +11,20 @@ import hiredis
 from weir.redis.connection import ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import StoreError
-from weir.redis.failures import Failures
+from weir.redis.failures import Failures, log_mistake
 from weir.redis.lookup import look_up
 from weir.redis.mux import Mux
 from weir.redis.partitions import TAGS
 from weir.redis.resp import command
 from weir.redis.scripts import Scripts
+from weir.redis.sentinel import Sentinels
 from weir.redis.url import Node, RedisUrl
 
 if TYPE_CHECKING:
     import redis.asyncio as aioredis
 
 _DIAL_LIMIT = 3.0
+_WATCH_EVERY = 2.0  # seconds between two questions to Sentinel while connected
 
 
 class Topology:
@@ -37,6 +39,7 @@ class Topology:
         self.failures = Failures()
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[], None] = lambda: None
+        self.on_replaced: Callable[[], None] = lambda: None  # connections to a node that still answers must end
         self.version = (0, 0)
         self._lua = lua
         self._ssl = url.ssl_context()
@@ -168,37 +171,25 @@ class Topology:
 
 
 class OneMaster(Topology):
-    """A single Redis, or the master that Sentinel names. Sentinel is asked at every dial."""
+    """A single Redis, or the master that Sentinel names.
+
+    Sentinel is asked at every dial, and while connected: a master that is cut off from Sentinel and from its replicas,
+    but not from this edge, does not hear that another one took its place, and answers until Sentinel reaches it.
+    """
+
+    def __init__(self, url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> None:
+        super().__init__(url, deadline=deadline, lua=lua)
+        self._sentinels = Sentinels(url) if url.kind == "sentinel" else None
+        self._watching: asyncio.Task[None] | None = None
+        self._dialled: Node | None = None
 
     async def master(self, p: int = 0) -> Node:
-        if self.url.kind == "single":
-            return self.url.nodes[0]
-        from redis.asyncio.sentinel import Sentinel
-        from redis.exceptions import RedisError
-
-        found = await asyncio.gather(*(look_up(node, _DIAL_LIMIT) for node in self.url.nodes), return_exceptions=True)
-        sentinel = Sentinel(  # type: ignore[no-untyped-call]
-            [(node.host, node.port) for node, failure in zip(self.url.nodes, found, strict=True) if failure is None],
-            sentinel_kwargs={
-                "username": self.url.sentinel_username,
-                "password": self.url.sentinel_password,
-                "socket_timeout": _DIAL_LIMIT,
-                "socket_connect_timeout": _DIAL_LIMIT,
-                "ssl": self.url.tls,
-            },
-        )
-        try:
-            host, port = await sentinel.discover_master(self.url.master)
-        except (RedisError, RuntimeError) as error:  # uvloop's RuntimeError: as for `admin`
-            raise OSError("no Sentinel names a master") from error
-        finally:
-            for client in sentinel.sentinels:
-                await client.aclose()
-        return Node(str(host), int(port))
+        return self.url.nodes[0] if self._sentinels is None else await self._sentinels.master(_DIAL_LIMIT)
 
     async def open(self) -> None:
         async def dial(protocol: asyncio.Protocol) -> None:
-            await self.dial(await self.master(), protocol)
+            self._dialled = await self.master()
+            await self.dial(self._dialled, protocol)
 
         mux = Mux(
             dial,
@@ -212,6 +203,27 @@ class OneMaster(Topology):
         self.muxes[:] = [mux] * len(TAGS)
         mux.start_soon()
         await mux.started
+        if self._sentinels is not None:
+            self._watching = asyncio.create_task(self._watch(self._sentinels))
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+        await super().close()
+
+    async def _watch(self, sentinels: Sentinels) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_EVERY)
+            try:
+                master = await sentinels.latest(_DIAL_LIMIT)
+            except Exception as error:
+                log_mistake("asking Sentinel failed and starts again", error)
+                continue
+            if master is not None and master != self._dialled and self.muxes[0].connected:
+                self.on_replaced()
+                self.muxes[0].drop()
 
 
 def _version(text: str) -> tuple[int, int]:

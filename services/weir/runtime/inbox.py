@@ -201,10 +201,12 @@ class PokeListener:
         self._drain_all = drain_all
         self._limit = limit
         self._task: asyncio.Task[None] | None = None
+        self._subscribers: list[_Subscriber] = []
         self.listening = asyncio.Event()
 
     async def start(self) -> None:
         """Raises TimeoutError when the subscriptions are not confirmed within the limit."""
+        self._topology.on_replaced = self._subscribe_again
         self._task = asyncio.create_task(self._run())
         async with asyncio.timeout(self._limit):
             await self.listening.wait()
@@ -226,6 +228,10 @@ class PokeListener:
             by_node.setdefault(node, []).append(command(b"SSUBSCRIBE", channel))
         return by_node
 
+    def _subscribe_again(self) -> None:
+        for subscriber in self._subscribers:
+            subscriber.close()
+
     def _on_message(self, channel: bytes, message: bytes) -> None:
         take = self._others.get(channel)
         if take is None:
@@ -235,7 +241,7 @@ class PokeListener:
 
     async def _run(self) -> None:
         while True:
-            subscribers: list[_Subscriber] = []
+            subscribers = self._subscribers = []
             try:
                 for node, subscribe in (await self._subscriptions()).items():
                     subscriber = _Subscriber(self._on_message, subscribe, self._topology.login())

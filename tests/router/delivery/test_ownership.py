@@ -1,24 +1,29 @@
-"""A service that has expired while one of its sessions was idle."""
+"""A service that has expired while one of its sessions was idle; ENDS in the order of what happened."""
+
+import asyncio
 
 import pytest
 
 from tests.router.fleet import Fleet
 from tests.router.service import service_id, subs
-from weir.client.smp import ConnectionClosed
+from tests.router.session.test_outgoing import until
+from weir.client.smp import Answer, ConnectionClosed
 from weir.crypto.keys import generate
 from weir.router.delivery import ownership
+from weir.router.store.records import NewQueue, NewResult
 from weir.transport.smp import ServiceCredentials
 from weir.wire.smp import commands as cmd
 from weir.wire.smp import ids_hash
-from weir.wire.smp.replies import SOKS
+from weir.wire.smp.replies import ALLS, ENDS, IDS, SOKS
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every session began long ago."""
     monkeypatch.setattr(ownership, "_REGISTERED", 0.0)
 
 
+@pytest.mark.usefixtures("long_ago")
 async def test_the_idle_session_registers_it_again(fleet: Fleet, service: ServiceCredentials) -> None:
     """Otherwise the service's queues would belong to a service that nobody can connect as."""
     one = await fleet.client(0, service=service)
@@ -31,6 +36,7 @@ async def test_the_idle_session_registers_it_again(fleet: Fleet, service: Servic
     assert await subs(two, 1, hash_) == SOKS(1, hash_)
 
 
+@pytest.mark.usefixtures("long_ago")
 async def test_the_idle_session_ends_when_another_session_has_begun_a_new_service(
     fleet: Fleet, service: ServiceCredentials
 ) -> None:
@@ -43,3 +49,40 @@ async def test_the_idle_session_ends_when_another_session_has_begun_a_new_servic
     with pytest.raises(ConnectionClosed):
         await one.do(new, b"", key)
     await two.new()
+
+
+async def test_a_service_that_is_lost_and_taken_again_within_one_block(
+    fleet: Fleet, service: ServiceCredentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SUBS, NEW, NEW in one block; another session takes the service before the NEWs are executed.
+
+    The client hears one ENDS, before the answers to the NEWs, which took the service again. An ENDS behind these
+    answers would say that another session has the service, while this session gets its messages.
+    """
+    one, two = await fleet.client(0, service=service), await fleet.client(1, service=service)
+    queues = fleet[0].store.queues
+    execute = queues.new
+    taking: list[asyncio.Task[Answer]] = []
+
+    async def after_two_has_the_service(new: NewQueue) -> NewResult:
+        if not taking:
+            taking.append(asyncio.create_task(subs(two, 0, ids_hash.EMPTY)))
+        assert isinstance(await asyncio.shield(taking[0]), SOKS)
+        return await execute(new)
+
+    monkeypatch.setattr(queues, "new", after_two_has_the_service)
+    heard: list[Answer] = []
+    one.smp.on_event = lambda transmission: heard.append(transmission.reply)
+    session = one.smp.connection.service
+    assert session is not None
+    one.smp.submit(cmd.SUBS(0, ids_hash.EMPTY), session.service_id, session.key_pair, heard.append)
+    for _ in range(2):
+        key = generate("x25519")
+        new = cmd.NEW(key.spki, generate("x25519").public, queue_req=cmd.MessagingReq())
+        one.smp.submit(new, b"", key, heard.append)
+    await until(lambda: sum(isinstance(reply, IDS) for reply in heard) == 2)
+    await one.smp.ping()
+    assert [type(reply) for reply in heard if reply != ALLS()] == [SOKS, ENDS, IDS, IDS]
+    assert isinstance((await two.event()).reply, ALLS)
+    assert isinstance((await two.event()).reply, ENDS)
+    await two.silence()

@@ -64,7 +64,8 @@ class NewHandler(StandaloneHandler):
                     await self._repeated(command, result.answer)
                     return
                 if result.status is Status.FENCED:
-                    lose_service(session)
+                    assert new.owner is not None
+                    lose_service(session, new.owner.gen)
                 elif new.request:
                     self.fail(Simple.AUTH)  # an id that the client chose is taken
                     return

@@ -60,7 +60,7 @@ class NsubHandler(SubscriptionHandler):
             return
         if session.service is None and subscriptions.notifier_gen(ntf_id) == self._gen:
             self._undo(gone=status is Status.GONE)
-        self.not_subscribed(status)
+        self.not_subscribed(status, self._gen)
 
     def _undo(self, *, gone: bool) -> None:
         """The script has changed nothing: the client's earlier subscription stands, unless the notifier is gone."""

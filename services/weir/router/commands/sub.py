@@ -100,7 +100,7 @@ class SubHandler(SubscriptionHandler):
                     self.answer(session.sok)
             return
         self._undo(gone=status is Status.GONE)
-        self.not_subscribed(status)
+        self.not_subscribed(status, self._gen)
 
     def _undo(self, *, gone: bool) -> None:
         """The script has changed nothing: the client's earlier subscription stands, unless the queue is gone."""
@@ -210,4 +210,4 @@ async def subscribe(session: Session, rcv_id: bytes) -> bool:
             subscriptions.queues.pop(rcv_id, None)
             return False
         if result.status is Status.FENCED:
-            lose_service(session)
+            lose_service(session, gen)

@@ -8,15 +8,16 @@ from weir.router.store.records import DeldEvent, Status
 class SubscriptionHandler(QueueHandler):
     __slots__ = ()
 
-    def not_subscribed(self, status: Status) -> None:
-        """Fetch the credentials and try again, or answer AUTH if the queue is gone. A late result needs no answer."""
+    def not_subscribed(self, status: Status, gen: int) -> None:
+        """The store refused a subscription of generation `gen`: fetch the credentials and try again, or answer AUTH if
+        the queue is gone. A late result needs no answer."""
         if self._timed_out:
             return
         if status is Status.GONE:
             self.queue_is_gone()
             return
         if status is Status.FENCED:
-            lose_service(self.session)
+            lose_service(self.session, gen)
         self.retry_stale()
 
     def report_deleted(self, gen: int) -> None:

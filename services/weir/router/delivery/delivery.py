@@ -90,8 +90,7 @@ class Delivery:
         elif isinstance(event, (EndEvent, MovedEvent, DeldEvent)):
             self._end(session, event)
         elif isinstance(event, EndsEvent):
-            if subscriptions.epoch == event.gen:
-                lose_service(session)
+            lose_service(session, event.gen)
         elif isinstance(event, BlockedEvent) and subscriptions.owns(event.rcv_id, event.gen):
             session.outgoing.event(event.rcv_id, encode_error(session.framing.version, Blocked(event.info)))
 

@@ -93,9 +93,13 @@ async def reassert_service(session: Session) -> None:
         Fold.start(session, totals.ready_in, again=True)
 
 
-def lose_service(session: Session) -> None:
-    """Another session owns the service now: report the totals with ENDS, and forget them."""
-    assert session.service is not None
+def lose_service(session: Session, epoch: int) -> None:
+    """Another session took the service from this epoch: report the totals with ENDS, and forget them.
+
+    Commands that were refused under an earlier epoch say nothing about the present one.
+    """
+    if session.service is None or session.subscriptions.epoch != epoch:
+        return
     session.end_service()
     count, ids_hash = session.subscriptions.totals.take()
     stats = session.shared.stats

@@ -61,7 +61,7 @@ class Block:
         self._unanswered = len(spans)
         self._bytes = 0
         self._in_turn = _IN_PROGRESS
-        self._barrier = session.outgoing.barrier()
+        self._barrier = session.outgoing.barrier(send_answers=self._send_answers)
         self._messages: list[tuple[bytes, Sub, Entry]] = []
 
     def begin_more(self) -> bool:
@@ -115,8 +115,8 @@ class Block:
         self._answered(index, encode_server(self.framing, corr_id, entity_id, reply))
 
     def answer(self, handler: Handler, reply: bytes) -> None:
-        t = handler.t
-        self._barrier.ids.add(t.entity_id)
+        t, ids = handler.t, self._barrier.ids
+        ids[t.entity_id] = max(handler.index, ids.get(t.entity_id, 0))
         self._answered(handler.index, encode_server(self.framing, t.corr_id, t.entity_id, reply))
 
     def answer_sub(self, handler: Handler, reply: bytes, sub: Sub, entry: Entry) -> None:
@@ -148,6 +148,13 @@ class Block:
                 replies[at] = b""
             at += 1
         self._sent = at
+
+    def _send_answers(self, entity_id: bytes) -> bool:
+        """An event came for an entity with answers: send what can be sent. Return whether all its answers have left."""
+        if not self._unanswered:
+            return False  # the answers wait for a message that leaves with them
+        self._send_first()
+        return self._barrier.ids[entity_id] < self._sent
 
     def _send_last(self) -> None:
         outgoing, messages = self._session.outgoing, self._messages

@@ -12,7 +12,7 @@ a slow reader costs ids, not bodies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,17 +49,31 @@ class Source(Protocol):
         """The messages are not for this client any more."""
 
 
+def _cannot(_entity_id: bytes) -> bool:
+    return False
+
+
 class Barrier:
     """Holds back events for queues whose answers are still queued.
 
-    An END must not overtake the answer to a SUB: the client would take the queue for its own again.
+    An END must not overtake the answer to a SUB: the client would take the queue for its own again. It must not come
+    behind the answer to a later SUB either: the client would take that subscription for ended. So an event makes the
+    answers before it leave, where they can.
     """
 
-    __slots__ = ("events", "ids")
+    __slots__ = ("_send_answers", "events", "ids")
 
-    def __init__(self, *ids: bytes) -> None:
-        self.ids = set(ids)
+    def __init__(self, ids: Iterable[bytes], send_answers: Callable[[bytes], bool]) -> None:
+        """`send_answers` sends what is answered so far. It returns whether that includes all answers for an id."""
+        self.ids = dict.fromkeys(ids, 0)  # with the place of the last answer in its block
         self.events: list[tuple[bytes, bytes]] = []
+        self._send_answers = send_answers
+
+    def holds(self, entity_id: bytes) -> bool:
+        """Whether an event for this queue must wait."""
+        if entity_id not in self.ids:
+            return False
+        return any(before == entity_id for before, _ in self.events) or not self._send_answers(entity_id)
 
 
 class Outgoing:
@@ -116,7 +130,7 @@ class Outgoing:
     def event(self, entity_id: bytes, reply: bytes) -> None:
         """Send END, DELD and the like, behind answers that are queued. Delayed while the client does not read."""
         for barrier in self._barriers:
-            if entity_id in barrier.ids:
+            if barrier.holds(entity_id):
                 barrier.events.append((entity_id, reply))
                 return
         if self.full:
@@ -124,9 +138,9 @@ class Outgoing:
         else:
             self.push(b"", entity_id, reply)
 
-    def barrier(self, *ids: bytes) -> Barrier:
+    def barrier(self, *ids: bytes, send_answers: Callable[[bytes], bool] = _cannot) -> Barrier:
         """Hold back events for these queues, and for those added to `ids`, until `lift`."""
-        barrier = Barrier(*ids)
+        barrier = Barrier(ids, send_answers)
         self._barriers.append(barrier)
         return barrier
 
