@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import hiredis
 from weir.redis.connection import ReplyError
 from weir.redis.durability import Durability
 from weir.redis.errors import StoreError
-from weir.redis.failures import Failures, log_mistake
+from weir.redis.failures import Failures
 from weir.redis.lookup import look_up
 from weir.redis.mux import Mux
 from weir.redis.partitions import TAGS
@@ -19,9 +20,12 @@ from weir.redis.resp import command
 from weir.redis.scripts import Scripts
 from weir.redis.sentinel import Sentinels
 from weir.redis.url import Node, RedisUrl
+from weir.telemetry.errors import log_mistake
 
 if TYPE_CHECKING:
     import redis.asyncio as aioredis
+
+_log = logging.getLogger(__name__)
 
 _DIAL_LIMIT = 3.0
 _WATCH_EVERY = 2.0  # seconds between two questions to Sentinel while connected
@@ -219,7 +223,7 @@ class OneMaster(Topology):
             try:
                 master = await sentinels.latest(_DIAL_LIMIT)
             except Exception as error:
-                log_mistake("asking Sentinel failed and starts again", error)
+                log_mistake(_log, "asking Sentinel failed and starts again", error)
                 continue
             if master is not None and master != self._dialled and self.muxes[0].connected:
                 self.on_replaced()
