@@ -125,7 +125,7 @@ def test_a_given_identity_is_used(kube: Kube, namespace: str, operator: Operator
     kube.create(idle(name, identity={"secretName": f"{name}-mine"}), namespace)
     kube.await_condition("SMPRouter", name, namespace, "CertificateValid", "False", "IdentityMissing", 20)
     kube.create(given, namespace)
-    found = kube.await_condition("SMPRouter", name, namespace, "CertificateValid", "True", "Valid", 60)
+    found = kube.await_condition("SMPRouter", name, namespace, "CertificateValid", "True", "Ed448", 60)
     fingerprint = base64.urlsafe_b64encode(certificates.fingerprint(ca.certificate)).decode()
     assert found["status"]["fingerprint"] == fingerprint
     assert kube.find("Secret", f"{name}-identity", namespace) is None

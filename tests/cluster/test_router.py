@@ -307,8 +307,9 @@ def test_queues_are_blocked_and_deleted_from_a_pod(live: Live, traffic: Traffic)
     live.condition("Progressing", "True", "RollingOut")
     live.settle(2)
     assert ctl("status").startswith("status: EntityActive")
-    assert ctl("block", "reason=spam") == "ok, queue blocked: EntityBlocked (reason=spam)"
-    assert ctl("status").startswith("status: EntityBlocked (reason=spam)")
+    blocked = "EntityBlocked (BlockingInfo {reason = BRSpam, notice = Nothing})"
+    assert ctl("block", "reason=spam") == f"ok, queue blocked: {blocked}"
+    assert ctl("status").startswith(f"status: {blocked}")
     assert ctl("delete") == "ok, 0 messages deleted"
     assert ctl("status").startswith("error: AUTH")
     # Without the field the passwords are gone, and the Secret too.
