@@ -245,8 +245,9 @@ async def test_a_body_that_is_refused_while_its_script_is_not() -> None:
     await mux.close()
 
 
-async def test_a_replica_is_not_a_master(edge: TestEdge, server: Embedded) -> None:
+async def test_a_replica_is_not_a_master(proxy: Proxy, server: Embedded) -> None:
     """READONLY: the mux dials again until it finds a master."""
+    edge = await open_edge(proxy.url, deadline=30.0, poll=1000.0)  # a slow machine needs a while to dial
     rec = await edge.new()
     await edge.store.core.ask(0, b"REPLICAOF", b"127.0.0.1", b"1")
     sending = asyncio.ensure_future(edge.send(rec))
@@ -255,6 +256,7 @@ async def test_a_replica_is_not_a_master(edge: TestEdge, server: Embedded) -> No
     with client_of(server) as client:
         client.replicaof("NO", "ONE")
     assert await sending == SendResult(Status.OK)
+    await edge.close()
 
 
 async def test_once_is_not_repeated(edge: TestEdge, proxy: Proxy) -> None:

@@ -131,7 +131,9 @@ async def test_one_block_of_a_connection_in_a_turn(fleet: Fleet) -> None:
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize(("command", "under_way"), [(cmd.GET, 16), (cmd.SUB, 100)])
-async def test_a_few_commands_of_a_block(fleet: Fleet, command: type[cmd.Command], under_way: int) -> None:
+async def test_a_few_commands_of_a_block(
+    fleet: Fleet, redis: Embedded, command: type[cmd.Command], under_way: int
+) -> None:
     """A block of 100 GETs has sixteen of them under way, whatever a GET waits for. SUBs share calls to the store."""
     owner = await fleet.client(0)
     r, client = await connect(fleet)
@@ -147,7 +149,11 @@ async def test_a_few_commands_of_a_block(fleet: Fleet, command: type[cmd.Command
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "dispatch", counting)
-        replies = await r.smp.send_many([Request(command(), queue.rcv_id, queue.rcv_key) for queue in queues])
+        requests = [Request(command(), queue.rcv_id, queue.rcv_key) for queue in queues]
+        with stopped(redis):
+            asked = asyncio.create_task(r.smp.send_many(requests))
+            await until(lambda: most == under_way)
+        replies = await asked
     assert replies == [sok(r) if command is cmd.SUB else OK()] * 100
     assert most == under_way
     assert client.incoming.holds == 0 and client.incoming.in_progress == 0 and client.incoming.block is None
