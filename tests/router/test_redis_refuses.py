@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.router.commands.test_rfwd import forward, transmission
 from tests.router.fleet import Fleet, Peer, err, router_config, sok
-from tests.router.proxy.test_forwarded import forward, transmission
 from tests.router.service import credentials, subs
 from tests.router.test_states import COMMANDS, Made, made
 from tests.support.redis import client_of, discard, start_server, until

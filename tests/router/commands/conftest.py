@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tests.redis.proxy import Proxy, proxy, server
-from tests.router.fleet import Fleet
+from tests.router.fleet import Fleet, Queue
 from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
 
@@ -20,3 +20,17 @@ async def hasty(config: RouterConfig, proxy: Proxy, server: Embedded) -> AsyncIt
     await fleet.add(redis=replace(redis, url=server.url))
     yield fleet
     await fleet.close()
+
+
+@pytest.fixture
+async def relay(config: RouterConfig) -> AsyncIterator[Fleet]:
+    """Another router (the same Redis does: a proxy knows nothing of a relay but its address)."""
+    fleet = Fleet(config)
+    await fleet.add()
+    yield fleet
+    await fleet.close()
+
+
+@pytest.fixture
+async def relay_queue(relay: Fleet) -> Queue:
+    return await (await relay.client()).new("ed25519")

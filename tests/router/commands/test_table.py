@@ -1,12 +1,10 @@
+from pathlib import Path
+
 import pytest
 
-from tests.router.fleet import Fleet
-from weir.client.smp import Request
 from weir.router.commands.handler import handles
 from weir.router.commands.table import HANDLERS, MODULES
-from weir.wire.errors import Name, NameErrorTag
 from weir.wire.smp import commands as cmd
-from weir.wire.smp.replies import ERR
 
 
 def test_every_command_has_a_handler() -> None:
@@ -27,7 +25,7 @@ def test_a_command_has_one_handler_and_a_declaration() -> None:
             handles(kind)(HANDLERS[cmd.SEND])  # type: ignore[arg-type]
 
 
-async def test_names_are_not_resolved_here(fleet: Fleet) -> None:
-    c = await fleet.client(0)
-    [answer] = await c.smp.send_many([Request(cmd.RSLV(b"example.simplex"))])
-    assert answer == ERR(Name(NameErrorTag.NO_RESOLVER))
+def test_the_tests_of_a_command_are_in_the_file_of_its_name() -> None:
+    tested = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    modules = {module.__name__.rpartition(".")[2].rstrip("_") for module in MODULES}
+    assert modules - tested == set()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.router.fleet import Fleet
-from tests.router.proxy.test_proxy import server_host
+from tests.router.proxied import server_host
 from weir.config import kinds
 from weir.router.config import Proxy, RouterConfig
 from weir.router.proxy.relays import RelayError, Relays

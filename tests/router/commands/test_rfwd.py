@@ -1,13 +1,15 @@
-"""RFWD as a relay sees it: every layer that can be wrong (the whole way is in test_proxy)."""
+"""RFWD as a relay sees it: every layer that can be wrong (the whole way is in test_pfwd)."""
 
 import os
 
 import pytest
 
-from tests.router.fleet import Fleet, Peer, err
+from tests.router.fleet import Fleet, Peer, Queue, err
+from tests.router.proxied import Proxied
 from weir.crypto.boxes import cb_encrypt_no_pad
 from weir.crypto.keys import dh, generate
-from weir.wire.errors import CommandError, ErrorType, Simple
+from weir.wire.errors import CommandError, ErrorType, ProxyProtocol, Simple
+from weir.wire.errors import Proxy as ProxyError
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.forward import (
     FwdTransmission,
@@ -76,3 +78,19 @@ async def test_errors_of_the_wrapping_are_told_outside(fleet: Fleet) -> None:
     assert reply == err(Simple.CRYPTO)
     two = transmission(b"PING")[1:]
     assert await forward(peer, b"\2" + two + two) == err(Simple.BLOCK)
+
+
+async def test_only_what_a_sender_needs(fleet: Fleet, relay: Fleet, relay_queue: Queue) -> None:
+    proxied = await Proxied.connect(await fleet.client(), relay.address())
+    for command in (cmd.SUB(), cmd.DEL(), cmd.GET(), cmd.NSUB()):
+        assert await proxied.do(command, relay_queue.rcv_id, relay_queue.rcv_key) == ERR(CommandError.PROHIBITED)
+    assert await proxied.do(cmd.PING()) == ERR(CommandError.PROHIBITED)
+    twice = [(cmd.SEND(False, b"1"), relay_queue.snd_id, None)] * 2
+    reply = await proxied.do(twice)  # type: ignore[arg-type]
+    assert reply == ERR(ProxyError(ProxyProtocol(Simple.BLOCK))), "single transmissions only"
+
+
+async def test_rfwd_that_is_no_proxy(relay: Fleet) -> None:
+    """Anybody may send RFWD; only the right box opens it."""
+    peer = await relay.client()
+    assert await peer.do(cmd.RFWD(os.urandom(100))) == err(Simple.CRYPTO)
