@@ -50,3 +50,12 @@ async def fleet(config: RouterConfig) -> AsyncIterator[Fleet]:
 @pytest.fixture
 async def service(fleet: Fleet) -> AsyncIterator[ServiceCredentials]:
     yield credentials()
+
+
+@pytest.fixture
+async def relay(config: RouterConfig) -> AsyncIterator[Fleet]:
+    """Another router (the same Redis does: a proxy knows nothing of a relay but its address)."""
+    fleet = Fleet(config)
+    await fleet.add()
+    yield fleet
+    await fleet.close()

@@ -23,14 +23,5 @@ async def hasty(config: RouterConfig, proxy: Proxy, server: Embedded) -> AsyncIt
 
 
 @pytest.fixture
-async def relay(config: RouterConfig) -> AsyncIterator[Fleet]:
-    """Another router (the same Redis does: a proxy knows nothing of a relay but its address)."""
-    fleet = Fleet(config)
-    await fleet.add()
-    yield fleet
-    await fleet.close()
-
-
-@pytest.fixture
 async def relay_queue(relay: Fleet) -> Queue:
     return await (await relay.client()).new("ed25519")

@@ -1,7 +1,6 @@
 """The hosts of a relay that are dialled, the way to them, and the number of sessions."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -90,14 +89,6 @@ async def test_hosts_and_ports_that_no_router_can_have(host: bytes, port: bytes)
         await relays.get(ServerHost((host,), port, bytes(32)))
     assert caught.value.error is BrokerErrorTag.HOST
     await relays.close()
-
-
-@pytest.fixture
-async def relay(config: RouterConfig) -> AsyncIterator[Fleet]:
-    fleet = Fleet(config)
-    await fleet.add()
-    yield fleet
-    await fleet.close()
 
 
 class Socks:
