@@ -336,6 +336,12 @@ OPERATOR = (
         (operator("weir_operator_certificate_expiry_seconds", "exported_namespace, name"), "{{name}}"),
         unit="s",
     ),
+    lines(
+        "Background jobs that failed",
+        (operator("weir_operator_job_failures_total", "pod", True), "{{pod}}"),
+        unit="ops",
+        text="Must be 0. The operator starts its work again; its log has the error.",
+    ),
     lines("Objects waiting to be reconciled", (operator("weir_operator_queue_depth", "pod"), "{{pod}}")),
     lines("Objects", (operator("weir_operator_objects", "kind, ready"), "{{kind}} ready={{ready}}")),
 )

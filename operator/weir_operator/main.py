@@ -83,7 +83,7 @@ async def _lead(lease: Lease, api: Api, login: Login, settings: Settings, stop: 
     finally:
         metrics.LEADER.set(0)
     if holding.done() and not stop.is_set():
-        _log.error("the lease is lost")
+        _log.error("the lease is lost", exc_info=holding.exception())
         return 1
     holding.cancel()
     with contextlib.suppress(asyncio.CancelledError):

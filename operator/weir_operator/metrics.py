@@ -30,6 +30,9 @@ DRIFT_REPAIRS = Counter(
     ["kind"],
     registry=REGISTRY,
 )
+JOB_FAILURES = Counter(
+    "weir_operator_job_failures", "Background jobs that failed and were started again", registry=REGISTRY
+)
 LEADER = Gauge("weir_operator_leader", "1 on the replica that holds the Lease", registry=REGISTRY)
 QUEUE_DEPTH = Gauge("weir_operator_queue_depth", "Custom objects that wait for their reconciliation", registry=REGISTRY)
 

@@ -231,6 +231,7 @@ def _end_after_failure(task: asyncio.Task[None], stop: asyncio.Event) -> None:
     """End the run when one of its jobs has failed. The caller starts a new one."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("a background job failed; the operator starts its work again", exc_info=error)
+        metrics.JOB_FAILURES.inc()
         stop.set()
 
 

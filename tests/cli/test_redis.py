@@ -9,6 +9,7 @@ from pathlib import Path
 import redis
 
 from tests.support.ports import free_port
+from weir.redis.memory import default_limit
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -46,6 +47,21 @@ def test_what_it_was_told_is_there_again(tmp_path: Path) -> None:
         finally:
             process.kill()
             process.wait()
+
+
+def test_it_has_a_memory_limit(tmp_path: Path) -> None:
+    """A server that grows until the kernel kills it would never start again."""
+    for words, limit in ((["--max-memory", "64MiB"], 64 << 20), (["--max-memory", "0"], 0), ([], default_limit())):
+        port = free_port()
+        process = start("--dir", str(tmp_path), "--port", str(port), "--listen", "127.0.0.1", *words)
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with redis.Redis(port=port) as client:
+                assert client.config_get("maxmemory") == {"maxmemory": str(limit)}
+                assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        finally:
+            stop(process)
 
 
 def accepted(port: int, *words: str) -> list[bool]:

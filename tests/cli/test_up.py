@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import redis
 
 from tests.support.ports import free_port
 from tests.support.up import alive, spawn, weir_up
@@ -23,6 +24,7 @@ from weir.client.smp import SmpClient
 from weir.crypto.certificates import certificate_key
 from weir.crypto.identity import init_identity, load_identity
 from weir.crypto.keys import KeyPair, generate
+from weir.redis.memory import default_limit
 from weir.transport.client import ConnectError
 from weir.wire.smp.commands import NEW, SEND, SUB
 from weir.wire.smp.replies import IDS, MSG, OK, SOK
@@ -98,6 +100,8 @@ async def test_a_crashed_redis_is_started_again_and_nothing_is_lost(tmp_path: Pa
     with weir_up(tmp_path / "home", "--edges", "1") as up:
         ids, key = await new_queue(up.address)
         before = up.run["redis"]["pid"]
+        with redis.Redis.from_url(up.run["redis"]["url"]) as store:
+            assert store.config_get("maxmemory") == {"maxmemory": str(default_limit())}
         async with await SmpClient.connect(up.address) as client:
             os.kill(before, signal.SIGKILL)
             wait_until("Redis comes back", lambda: up.run["redis"]["pid"] != before)

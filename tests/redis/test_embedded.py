@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from tests.support.ports import free_port
+from weir.redis import embedded
 from weir.redis.embedded import Embedded, binary, start_embedded
 from weir.redis.errors import StoreError
 
@@ -42,6 +43,25 @@ def test_port_socket_and_password(tmp_path: Path) -> None:
         assert tmp_path.joinpath("redis.log").exists()
     finally:
         server.stop()
+
+
+@pytest.mark.all("loads for seconds")
+def test_data_that_take_long_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = start_embedded(tmp_path)
+    with redis.Redis.from_url(server.url) as client, client.pipeline() as pipe:
+        for n in range(6000):
+            pipe.set(str(n), "value")
+        pipe.execute()
+    server.stop()
+    monkeypatch.setattr(embedded, "_START_LIMIT", 2.0)
+    began = time.monotonic()
+    server = start_embedded(tmp_path, options={"key-load-delay": "1000"})  # microseconds for each key
+    try:
+        assert time.monotonic() > began + 4.0
+        with redis.Redis.from_url(server.url) as client:
+            assert client.dbsize() == 6000
+    finally:
+        server.kill()
 
 
 def test_one_line_when_it_cannot_start(tmp_path: Path) -> None:

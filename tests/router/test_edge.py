@@ -152,6 +152,22 @@ async def test_suspend_and_resume(config: RouterConfig) -> None:
     await fleet.close()
 
 
+@pytest.mark.parametrize("how", ["suspend", "drain"])
+async def test_a_handshake_under_way_ends_when_the_edge_lets_nobody_in(config: RouterConfig, how: str) -> None:
+    """Its client would be let in, and disconnected a moment later."""
+    fleet = Fleet(config)
+    edge = await fleet.add()
+    half_open = [await asyncio.open_connection("127.0.0.1", edge.ports[0]) for _ in range(3)]
+    async with asyncio.timeout(5):
+        while edge.gauges()["handshakes"] < len(half_open):
+            await asyncio.sleep(0)
+        await getattr(edge, how)()
+        for reader, writer in half_open:
+            assert await reader.read() == b""
+            writer.close()
+    await fleet.close()
+
+
 def start_process(redis: Embedded, identity: Path, placement: Path, port: int) -> subprocess.Popen[bytes]:
     """An edge that is ready for clients."""
     config = router_config(redis.url, identity, placement)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.router.commands.test_rfwd import forward, transmission
-from tests.router.fleet import Fleet, Peer, err, router_config, sok
-from tests.router.service import credentials, subs
+from tests.router.fleet import Fleet, Peer, Queue, err, router_config, sok
+from tests.router.service import credentials, subs, until_alls
 from tests.router.test_states import COMMANDS, Made, made
 from tests.support.redis import client_of, discard, start_server, until
 from weir.client.smp import Request
@@ -28,7 +28,7 @@ from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd
 from weir.wire.smp import ids_hash
 from weir.wire.smp.commands import MessagingReq, QueueMode
-from weir.wire.smp.replies import OK
+from weir.wire.smp.replies import OK, SOKS
 
 INTERNAL = err(Simple.INTERNAL)
 Fault = Callable[[Any, Path], Iterator[None]]
@@ -149,6 +149,53 @@ async def test_a_script_that_fails(own: tuple[Fleet, Embedded]) -> None:
     good = await r.new(secure=True)
     assert await r.send(good, b"1") == OK()
     assert await r.text(good) == b"1"
+
+
+async def neighbours(peer: Peer, fleet: Fleet, count: int) -> list[Queue]:
+    """Queues of one partition: scripts that serve many queues get them together."""
+    by_partition: dict[int, list[Queue]] = {}
+    while True:
+        queue = await peer.new(secure=True)
+        found = by_partition.setdefault(fleet[0].store.partition(queue.rcv_id), [])
+        found.append(queue)
+        if len(found) == count:
+            return found
+
+
+async def damage(fleet: Fleet, queue: Queue) -> None:
+    """The list of the queue's messages holds something else."""
+    store = fleet[0].store
+    p = store.partition(queue.rcv_id)
+    await store.core.ask(p, b"SET", keys.messages(p, queue.rcv_id), b"not a list")
+
+
+async def test_a_damaged_queue_beside_others_in_a_block_of_subs(own: tuple[Fleet, Embedded]) -> None:
+    fleet, _ = own
+    s, r = await fleet.client(), await fleet.client()
+    first, bad, last = queues = await neighbours(s, fleet, 3)
+    assert await s.send(last, b"waits") == OK()
+    await damage(fleet, bad)
+    answers = await r.smp.send_many([Request(cmd.SUB(), queue.rcv_id, queue.rcv_key) for queue in queues])
+    assert answers == [sok(r), INTERNAL, sok(r)]
+    assert await r.text(last) == b"waits"
+    assert await s.send(first, b"1") == OK()
+    assert await r.text(first) == b"1"
+
+
+async def test_a_damaged_queue_of_a_service(own: tuple[Fleet, Embedded]) -> None:
+    """All its other messages come, and ALLS."""
+    fleet, _ = own
+    certificate = credentials()
+    s, service = await fleet.client(), await fleet.client(service=certificate)
+    queues = await neighbours(service, fleet, 3)
+    for queue in queues:
+        assert await s.send(queue, b"1") == OK()
+    await service.close()
+    bad, *good = queues
+    await damage(fleet, bad)
+    service = await fleet.client(service=certificate)
+    assert isinstance(await subs(service, 0, ids_hash.EMPTY), SOKS)
+    assert len(await until_alls(service, good)) == len(good)
 
 
 @pytest.mark.parametrize(

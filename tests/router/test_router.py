@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from tests.router.fleet import Fleet
-from weir.wire.smp.replies import OK
+from weir.router.session.outgoing import Outgoing
+from weir.wire.smp.replies import ALLS, OK
 
 
 async def test_ids_are_random_and_whole(fleet: Fleet) -> None:
@@ -54,3 +55,26 @@ async def test_answers_of_one_turn_share_a_block(fleet: Fleet) -> None:
     replies = await asyncio.gather(*(s.send(queue, b"1") for queue in queues * 5))
     assert set(map(type, replies)) == {OK}
     assert (client.conn.taken - before) / 16406 < 25
+
+
+async def test_what_cannot_be_sent_harms_no_other_client(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers of one turn leave one client after the other. The client whose answers fail is disconnected."""
+    peers = [await fleet.client(0) for _ in range(3)]
+    for peer in peers:
+        await peer.smp.ping()
+    sessions = list(fleet[0].router.clients.values())
+    flush = Outgoing.flush
+
+    def failing(outgoing: Outgoing) -> None:
+        if outgoing is sessions[1].outgoing:
+            raise KeyError("a mistake")
+        flush(outgoing)
+
+    monkeypatch.setattr(Outgoing, "flush", failing)
+    for session in sessions:
+        session.outgoing.push(b"", b"", b"ALLS")
+    async with asyncio.timeout(5):
+        await peers[1].smp.closed.wait()
+    for peer in (peers[0], peers[2]):
+        assert (await peer.event()).reply == ALLS()
+        await peer.smp.ping()

@@ -35,8 +35,10 @@ class Created:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._target.own:
-            return
+        if not self._target.own:
+            await uninterrupted(self._delete())
+
+    async def _delete(self) -> None:
         try:
             await self._delete_queues()
             if self._target.redis_url is not None and (self.filled or self._services):

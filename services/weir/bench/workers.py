@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from typing import Any
 
 import uvloop
@@ -105,7 +106,9 @@ def _received(pipe: "Connection[Any, Any]") -> Any:
 def pool(body: Body, shares: list[Any]) -> Iterator[Pool]:
     """Run one process per share during the `with` block."""
     context = multiprocessing.get_context("spawn")
-    processes, pipes = [], []
+    processes: list[SpawnProcess] = []
+    pipes: list[Connection[Any, Any]] = []
+    ended = False
     try:
         for share in shares:
             ours, theirs = context.Pipe()
@@ -115,6 +118,7 @@ def pool(body: Body, shares: list[Any]) -> Iterator[Pool]:
             processes.append(process)
             pipes.append(ours)
         yield Pool(pipes)
+        ended = True
     except BaseException:
         for process in processes:
             process.terminate()
@@ -123,11 +127,21 @@ def pool(body: Body, shares: list[Any]) -> Iterator[Pool]:
         for pipe in pipes:
             pipe.close()
         try:
-            for process in processes:
-                process.join()
+            _join(processes, interruptible=not ended)
         finally:  # interrupted again
             for process in processes:
                 process.kill()
+
+
+def _join(processes: list[SpawnProcess], *, interruptible: bool) -> None:
+    """Wait until all processes have ended. If not `interruptible`, the first Ctrl-C is raised only then."""
+    try:
+        for process in processes:
+            process.join()
+    except KeyboardInterrupt:
+        if not interruptible:
+            _join(processes, interruptible=True)
+        raise
 
 
 def _main(pipe: "Connection[Any, Any]", body: Body, share: Any) -> None:

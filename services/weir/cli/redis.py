@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from weir.cli.arguments import parser, read_secret
 from weir.cli.errors import Fail, os_error
-from weir.config.options import port
+from weir.config.kinds import SIZE
+from weir.config.options import of_kind, port
 
 if TYPE_CHECKING:
     from weir.redis.embedded import Embedded
@@ -40,9 +41,16 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
         default="everysec",
         help="write to disk once a second, or before each answer (everysec)",
     )
+    p.add_argument(
+        "--max-memory",
+        type=of_kind(SIZE),
+        metavar="SIZE",
+        help="memory for data, e.g. 512MiB; 0: no limit (3/4 of what the container or the machine has)",
+    )
     options = p.parse_args(argv)
     from weir.redis.embedded import start_embedded
     from weir.redis.errors import StoreError
+    from weir.redis.memory import default_limit
 
     passwords = _passwords(options.password_file) if options.password_file else ()
     stop = threading.Event()
@@ -56,7 +64,10 @@ weir redis --dir data --port 6379 --password-file /etc/weir/redis-password --dur
             password=passwords[0] if passwords else None,
             other_passwords=passwords[1:],
             appendfsync="always" if options.durability == "fsync" else "everysec",
-            options={"protected-mode": "no"},
+            options={
+                "protected-mode": "no",
+                "maxmemory": str(default_limit() if options.max_memory is None else options.max_memory),
+            },
         )
     except StoreError as error:
         raise Fail(str(error)) from None

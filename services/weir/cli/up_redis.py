@@ -38,9 +38,15 @@ class RedisProcess:
         """Return when the server answers. Raises Fail with one line."""
         from weir.redis.embedded import start_embedded
         from weir.redis.errors import StoreError
+        from weir.redis.memory import default_limit
 
         try:
-            self._server = start_embedded(self._directory, unix_socket=self._unix_socket, appendfsync=self._appendfsync)
+            self._server = start_embedded(
+                self._directory,
+                unix_socket=self._unix_socket,
+                appendfsync=self._appendfsync,
+                options={"maxmemory": str(default_limit())},
+            )
         except StoreError as error:
             raise Fail(str(error)) from None
         except OSError as error:

@@ -18,6 +18,7 @@ from weir.redis.errors import StoreError
 
 _START_LIMIT = 15.0
 _STOP_LIMIT = 20.0
+_LOADING = b"-LOADING"
 _PR_SET_PDEATHSIG = 1
 _CAUSE = re.compile(r"[Cc]ould not|[Cc]an't|FATAL|[Bb]ad |[Dd]enied|[Ii]nvalid")
 _SUN_PATH = 107  # the longest name of a Unix socket
@@ -196,7 +197,9 @@ def _wait(embedded: Embedded, address: "tuple[str, int] | str", password: str | 
     """Wait until this process answers and has loaded its data. Another server on the same port does not count."""
     ours = b"process_id:%d\r\n" % embedded.pid
     limit = time.monotonic() + _START_LIMIT
-    while ours not in _ask(address, f"{_login(password)}PING\r\nINFO server\r\n"):
+    while ours not in (answer := _ask(address, f"{_login(password)}PING\r\nINFO server\r\n")) or _LOADING in answer:
+        if _LOADING in answer:  # its data may take minutes
+            limit = time.monotonic() + _START_LIMIT
         if not embedded.running or time.monotonic() > limit:
             embedded.kill()
             raise StoreError(f"the embedded Redis cannot start: {embedded.last_message()}")
@@ -215,7 +218,7 @@ def _reason(lines: list[str]) -> str:
 
 
 def _ask(address: "tuple[str, int] | str", text: str) -> bytes:
-    """The answer, or b"" while the server does not listen or still loads its data."""
+    """The answer; -LOADING … while the server loads its data, b"" while it does not listen."""
     answer = b""
     try:
         with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as s:
@@ -224,8 +227,8 @@ def _ask(address: "tuple[str, int] | str", text: str) -> bytes:
             s.sendall(text.encode())
             while b"executable:" not in answer and (more := s.recv(65536)):
                 answer += more
-                if b"-LOADING" in answer:
-                    return b""
+                if _LOADING in answer:
+                    break
     except OSError:
         return b""
     return answer

@@ -125,12 +125,16 @@ class Shared:
         unflushed, self._unflushed = self._unflushed, []
         for outgoing in unflushed:
             share = outgoing.charged_to
-            if share is None:
-                outgoing.flush()
-            else:
-                began = perf_counter()
-                outgoing.flush()
-                share.charge(began, perf_counter())
+            try:
+                if share is None:
+                    outgoing.flush()
+                else:
+                    began = perf_counter()
+                    outgoing.flush()
+                    share.charge(began, perf_counter())
+            except Exception as error:
+                log_mistake(_log, "answers could not be sent; the connection is closed", error)
+                outgoing.abort()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)

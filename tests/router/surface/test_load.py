@@ -6,9 +6,11 @@ The load on two edges is known to the test, and the numbers are read through bot
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,7 +20,10 @@ import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, router_config
 from tests.support.redis import discard, start_server
+from weir.router.config import Auth
+from weir.router.surface.control import start_control
 from weir.router.surface.http import start_http
+from weir.surface.control.port import ControlPort
 from weir.wire.smp.replies import OK
 
 PAIRS = 4
@@ -30,7 +35,9 @@ async def fleet(identity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Two edges that share a Redis with nobody: all its numbers are this test's."""
     server = start_server()
     monkeypatch.setattr("weir.router.edge.SAMPLE_INTERVAL", 0.25)  # a rate covers three of them
-    fleet = Fleet(router_config(server.url, identity, tmp_path))
+    config = router_config(server.url, identity, tmp_path)
+    auth, http = Auth(control_port_admin_password="boss"), replace(config.http, metrics_port=0)
+    fleet = Fleet(replace(config, auth=auth, http=http))
     await fleet.add()
     await fleet.add()
     yield fleet
@@ -79,6 +86,62 @@ async def page_of(fleet: Fleet, number: int) -> AsyncIterator[Any]:
 
         yield status
     await server.close()
+
+
+class ByText:
+    """/metrics and the control port of one edge."""
+
+    def __init__(self, web: aiohttp.ClientSession, control: ControlPort) -> None:
+        self._web = web
+        self._control = control
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, fleet: Fleet, number: int) -> AsyncIterator[ByText]:
+        server, control = await start_http(fleet[number]), await start_control(fleet[number])
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as web:
+            yield cls(web, control)
+        await control.close()
+        await server.close()
+
+    async def metrics(self) -> dict[str, float]:
+        async with self._web.get("/metrics") as response:
+            text = await response.text()
+        return {name: float(value) for name, value in re.findall(r"^(\w+) ([0-9.]+)$", text, re.MULTILINE)}
+
+    async def said(self, command: str) -> dict[str, str]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._control.port)
+        writer.write(f"auth boss\n{command}\nquit\n".encode())
+        lines = (await reader.read()).decode().splitlines()
+        writer.close()
+        return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+async def test_metrics_and_control_port_under_a_known_load(fleet: Fleet) -> None:
+    load = Load()
+    await load.start(fleet)
+    async with ByText.of(fleet, 0) as first, ByText.of(fleet, 1) as second:
+        began = monotonic()
+        while (now := monotonic()) < began + 2.0:
+            for edge in (first, second):
+                metrics, stats, info = await edge.metrics(), await edge.said("stats"), await edge.said("server-info")
+                at_least, at_most = load.sent_before(now - 1.0), load.sent_before(monotonic()) + PAIRS
+                assert at_least <= metrics["simplex_smp_messages_sent"] <= at_most
+                assert at_least - PAIRS <= metrics["simplex_smp_messages_received"] <= at_most
+                assert at_least <= int(stats["msgSent"]) <= at_most
+                assert at_least - PAIRS <= int(stats["msgRecv"]) <= at_most
+                for waiting in (metrics["simplex_smp_messages_total"], int(stats["msgCount"])):
+                    assert 0 <= waiting <= at_most - at_least
+                assert (info["Clients"], info["SMP subscriptions"]) == (str(2 * PAIRS), str(PAIRS))
+            await asyncio.sleep(0.25)
+        await load.stop()
+        await asyncio.sleep(1.0)
+        total = len(load.sent)
+        for edge in (first, second):
+            metrics, stats = await edge.metrics(), await edge.said("stats")
+            assert (metrics["simplex_smp_messages_sent"], metrics["simplex_smp_messages_received"]) == (total, total)
+            assert (int(stats["msgSent"]), int(stats["msgRecv"])) == (total, total)
+            assert (metrics["simplex_smp_messages_total"], stats["msgCount"]) == (0, "0")
 
 
 async def test_numbers_under_a_known_load(fleet: Fleet) -> None:

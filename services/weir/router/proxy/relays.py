@@ -215,6 +215,7 @@ class Relays:
                 del self._by_address[server]
 
     def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
         now = monotonic()
         for server, (_, until) in list(self._failed.items()):
             if until < now:
@@ -222,7 +223,6 @@ class Relays:
         for relay in list(self._by_session.values()):
             if not relay.waiting and now - relay.used > self._config.idle_ttl:
                 self._close(relay)
-        self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
 
 def _socks(setting: str | None) -> SocksProxy | None:

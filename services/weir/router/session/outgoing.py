@@ -238,6 +238,10 @@ class Outgoing:
         elif self.waiting or self.source is not None:
             self.pump()
 
+    def abort(self) -> None:
+        """Disconnect the client: it lacks an answer."""
+        self._conn.abort()
+
     def flush_now(self) -> None:
         if self._items:
             self.flush()

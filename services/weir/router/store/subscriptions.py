@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from weir.redis.connection import ReplyError
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.forms import Constant, Fixed, Key, Number, Variable, wire_form, wire_forms
 from weir.redis.resp import RETRY_FLAG
@@ -112,7 +113,7 @@ class Subscriptions:
             called.append((place, rec, rev))
         head = self._scripts.head("sub", len(places), 2 * len(places) + 5)
         wire = b"".join((head, *queues, shared, *credentials, RETRY_FLAG))
-        self._muxes[p].script(wire, _subscribed, (called, service, on_result), late=True)
+        self._muxes[p].script(wire, self._subscribed, (called, service, on_result), late=True)
 
     async def reassert(self, subs: Iterable[Held], expire_before: int) -> None:
         """After Redis was unavailable: assert the subscriptions. Missed events are emitted: MSG, END or DELD."""
@@ -153,25 +154,26 @@ class Subscriptions:
         for place, (p, wire) in enumerate(calls):
             self._muxes[p].script(wire, reply, place)
 
+    def _subscribed(
+        self, raw: Any, ctx: tuple[list[_Called], bytes | None, Callable[[int, SubResult | Unavailable], None]]
+    ) -> None:
+        called, service, on_result = ctx
+        if raw is UNAVAILABLE:
+            for place, _, _ in called:
+                on_result(place, UNAVAILABLE)
+            return
+        for (place, rec, rev), answer in zip(called, raw, strict=True):
+            on_result(place, self._result(answer, rec, rev, service))
 
-def _subscribed(
-    raw: Any, ctx: tuple[list[_Called], bytes | None, Callable[[int, SubResult | Unavailable], None]]
-) -> None:
-    called, service, on_result = ctx
-    if raw is UNAVAILABLE:
-        for place, _, _ in called:
-            on_result(place, UNAVAILABLE)
-        return
-    for (place, rec, rev), answer in zip(called, raw, strict=True):
-        on_result(place, _result(answer, rec, rev, service))
-
-
-def _result(answer: Any, rec: QueueRecord, rev: int, service: bytes | None) -> SubResult:
-    if answer.__class__ is int:
-        result = _WITHOUT_MESSAGE[answer]
-    else:
-        code, entry, expired = answer
-        result = SubResult(Status.OK, Entry.parse(entry) if entry else None, ASSOC[code - SUBSCRIBED], expired)
-    if result.assoc in CHANGED_ASSOC and rec.rev == rev:
-        rec.rev, rec.rcv_service = rev + 1, service
-    return result
+    def _result(self, answer: Any, rec: QueueRecord, rev: int, service: bytes | None) -> SubResult | Unavailable:
+        if answer.__class__ is int:
+            result = _WITHOUT_MESSAGE[answer]
+        elif answer.__class__ is ReplyError:  # a key of this queue is damaged
+            self._core.topology.failures.count(answer.code)
+            return UNAVAILABLE
+        else:
+            code, entry, expired = answer
+            result = SubResult(Status.OK, Entry.parse(entry) if entry else None, ASSOC[code - SUBSCRIBED], expired)
+        if result.assoc in CHANGED_ASSOC and rec.rev == rev:
+            rec.rev, rec.rcv_service = rev + 1, service
+        return result

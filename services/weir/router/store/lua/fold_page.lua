@@ -2,9 +2,11 @@
 -- KEYS 1 the service's share of the partition, 2 its ready set
 -- ARGV 1 owner token, 2 cursor, 3 page size, 4 expire before, 5 '1' to answer also messages already in flight to this owner,
 --      6 '1' on a retry: the same as '1' in 5
--- Answers 6 FENCED or {cursor, recipient id, entry, …}; cursor '0' ends the partition.
+-- Answers 6 FENCED or {cursor, recipient id, entry, …}; cursor '0' ends the partition. A queue whose keys are damaged is left
+-- out.
 -- include: status
 -- include: first_entry
+-- include: damage
 -- include: works_when_full
 local token, before = ARGV[1], tonumber(ARGV[4])
 local again = ARGV[5] == '1' or ARGV[6] == '1'
@@ -12,10 +14,11 @@ if redis.call('HGET', KEYS[1], 'o') ~= token then return FENCED end
 local scan = redis.call('SSCAN', KEYS[2], ARGV[2], 'COUNT', ARGV[3])
 local page = {scan[1]}
 for _, id in ipairs(scan[2]) do
-  local q = tag .. ':q:' .. id
-  local entry = first_entry(tag .. ':m:' .. id, before)
+  local q, list = tag .. ':q:' .. id, tag .. ':m:' .. id
+  local r = redis.pcall('HMGET', q, 'i', 'io')
+  local damaged = r.err or damage(list)
+  local entry = not damaged and first_entry(list, before)
   if entry then
-    local r = redis.call('HMGET', q, 'i', 'io')
     local message = string.sub(entry, 1, MESSAGE_ID)
     local fresh = not r[1] or r[1] == '' or r[2] ~= token
     if fresh then redis.call('HSET', q, 'i', message, 'io', token) end
@@ -23,7 +26,7 @@ for _, id in ipairs(scan[2]) do
       page[#page + 1] = id
       page[#page + 1] = entry
     end
-  else
+  elseif not damaged then
     redis.call('SREM', KEYS[2], id)
   end
 end

@@ -3,7 +3,8 @@
 -- KEYS queue records
 -- ARGV 1 owner token, 2 day, 3 expire before, 4 service or '', then for each queue: rev, MD5 of the recipient id ('' when the
 --      queue's service stays the same); last: '1' on a retry
--- Answers for each queue: 1 STALE, 2 GONE, 6 FENCED, or 16 + association, or {16 + association, first entry or '', expired}.
+-- Answers for each queue: 1 STALE, 2 GONE, 6 FENCED, or 16 + association, or {16 + association, first entry or '', expired},
+--      or the error of a key of this queue that is damaged.
 --      Associations: 0 none, 1 new, 2 duplicate, 3 updated, 4 removed; with 1, 3 and 4 rev is one more.
 -- A retry leaves a queue alone that another connection has taken since the first attempt.
 -- The previous owner gets END. The owner of a service that a queue leaves gets END for this queue.
@@ -22,9 +23,11 @@ local answers, others = {}, nil
 -- The usual case, in a few commands: the queue is free or this connection's own, its service stays the
 -- same, and no message waits.
 for n, q in ipairs(KEYS) do
-  local r = call('HMGET', q, 'r', 'u', 'o', 'i', 'rs')
+  local r = redis.pcall('HMGET', q, 'r', 'u', 'o', 'i', 'rs')
   local was = r[3] or ''
-  if r[1] ~= ARGV[3 + 2 * n] then
+  if r.err then
+    answers[n] = r
+  elseif r[1] ~= ARGV[3 + 2 * n] then
     answers[n] = r[1] and STALE or GONE
   elseif fenced then
     answers[n] = FENCED
@@ -48,6 +51,7 @@ if not others then return answers end
 
 -- include: lost
 -- include: first_entry
+-- include: damage
 -- include: associate
 local before = tonumber(ARGV[3])
 
@@ -55,7 +59,10 @@ for n, q in ipairs(KEYS) do
   local r, rev, hash = others[n], ARGV[3 + 2 * n], ARGV[4 + 2 * n]
   if r then
     local id, was, was_in = string.sub(q, ID_AT), r[3] or '', r[5] or ''
-    if retry and was ~= token and lost(token, id) then
+    local damaged = damage(tag .. ':m:' .. id)
+    if damaged then
+      answers[n] = damaged
+    elseif retry and was ~= token and lost(token, id) then
       answers[n] = SUBSCRIBED + ASSOC_NONE
     elseif was_in ~= service and hash == '' then
       answers[n] = STALE
