@@ -170,10 +170,19 @@ class _Model:
             conn.acked.add(call["message"])
         elif name == "DEL":
             queue.deletes[call["op"]] = result
-        if result == "refused" and line.get("error") == "AUTH" and not (call.get("may_fail") or queue.may_be_deleted):
-            self._found(f"queue {queue.number}: {name} was refused, and nobody deleted the queue")
+        if result == "refused" and line.get("error") == "AUTH" and not call.get("may_fail"):
+            self._on_gone(queue, call, conn)
         if (written := _written(call, conn)) is not None:
             queue.register(written[0]).settle(written[1], result)
+
+    def _on_gone(self, queue: Queue, call: Line, conn: Connection) -> None:
+        """A command was refused because there is no such queue. So a subscriber hears of a deletion, as by DELD."""
+        queue.gone = True
+        if not queue.may_be_deleted:
+            self._found(f"queue {queue.number}: {call['name']} was refused, and nobody deleted the queue")
+        if call["name"] == "SUB" and (subscription := conn.subscriptions.get(queue.number)) is not None:
+            subscription.open_calls.pop(call["op"], None)
+            _end(conn, queue.number)
 
     def _on_event(self, place: int, line: Line) -> None:
         name, conn = line["name"], self._connections[line["conn"]]
@@ -262,6 +271,8 @@ class _Model:
     def _check_deletion(self, queue: Queue) -> None:
         if queue.exists and "ok" in queue.deletes.values():
             self._found(f"queue {queue.number} exists after a DEL that was answered OK")
+        if queue.exists and queue.gone:
+            self._found(f"queue {queue.number} exists after a command that was refused")
         if queue.exists is False and not queue.may_be_deleted:
             self._found(f"queue {queue.number} is gone, and nobody deleted it")
         for conn, subscriptions in self._settled:

@@ -106,6 +106,10 @@ FINE = {
         *(*SUBSCRIBED, "call DEL op=5 conn=2", "done unknown op=5", "event DELD conn=1", *ALIVE, "settled"),
         *("exists queue=1 exists=no", "drained"),
     ],
+    "a subscriber whose second SUB is refused": [
+        *(*SUBSCRIBED, "call SUB op=4 conn=1", "call DEL op=5 conn=2", "done ok op=5"),
+        *("done refused op=4 error=AUTH", *ALIVE, "settled", "exists queue=1 exists=no"),
+    ],
     "a subscriber that deleted the queue itself": [
         *(*SUBSCRIBED, "call DEL op=5 conn=1", "done unknown op=5", *ALIVE, "settled", "exists queue=1 exists=no"),
     ],
@@ -189,6 +193,13 @@ WRONG = {
     "refused without a DEL": (
         ["call SEND op=6 conn=9 value=3", "done refused op=6 error=AUTH"],
         "SEND was refused, and nobody deleted the queue",
+    ),
+    "refused, although it is there": (
+        [
+            *("call DEL op=5 conn=2", "done unknown op=5", "call SEND op=6 conn=9 value=3"),
+            *("done refused op=6 error=AUTH", "exists queue=1 exists=yes"),
+        ],
+        "exists after a command that was refused",
     ),
     "no DELD": (
         [*SUBSCRIBED, "call DEL op=5 conn=2", "done unknown op=5", *ALIVE, "settled", "exists queue=1 exists=no"],
