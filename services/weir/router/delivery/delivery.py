@@ -180,7 +180,7 @@ class Delivery:
             ntfs = [
                 HeldNtf(rcv_id, ntf_id, session.id, gen)
                 for ntf_id, (gen, rcv_id) in notifiers.items()
-                if ntf_id not in session.subscriptions.notifiers_asked
+                if session.subscriptions.answered(ntf_id)
             ]
             for at in range(0, len(ntfs), _SLICE):
                 await store.notifications.reassert_ntfs(ntfs[at : at + _SLICE])

@@ -133,6 +133,15 @@ class Subscriptions:
         """Whether this message is still the one in flight to this subscription: neither displaced nor replaced."""
         return self.queues.get(rcv_id) is sub and sub.msg_id == msg_id
 
+    def answered(self, entity_id: bytes) -> bool:
+        """Whether the client was told that it is subscribed to this queue, notifier or service, and still is."""
+        if self.service is not None and entity_id == self.service.service_id:
+            return self.service_subscribed
+        sub = self.queues.get(entity_id)
+        if sub is not None:
+            return sub.answered
+        return entity_id in self.notifiers and entity_id not in self.notifiers_asked
+
     def owns(self, entity_id: bytes, gen: int) -> bool:
         """Whether the session owns this queue or notifier under this generation."""
         return self.gen_of(entity_id) == gen
