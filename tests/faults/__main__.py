@@ -38,6 +38,7 @@ async def run(plan: Plan, seconds: float, options: Sequence[str] = ()) -> tuple[
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         preexec_fn=die_with_parent,
+        start_new_session=True,  # Linux shares the CPU between sessions: a run has as much as each of its edges
     )
     try:
         async with asyncio.timeout(seconds + _AROUND):

@@ -8,7 +8,8 @@ What the model demands:
   the connection that acknowledged it.
 - A message is not delivered before one whose SEND was answered OK before its own SEND began.
 - A message is stored once, and never when its SEND was refused.
-- A connection gets no message of a queue after END or DELD, until it subscribes again.
+- A connection gets no message of a queue after END or DELD, until it subscribes again. END and ENDS come to subscribers
+  only, and only if another connection may have subscribed meanwhile.
 - A queue exists from a NEW that was answered until a DEL, and never after a DEL that was answered OK. Commands are
   refused for no other reason.
 - A subscriber that stays connected hears DELD if the queue is gone, and only then.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -48,6 +50,8 @@ class _Model:
         self._connections: dict[int, Connection] = {}
         self._calls: dict[int, tuple[int, Line]] = {}
         self._asking: dict[int, Subscription] = {}  # ACK's op → the subscription that its answer may bring a message
+        # Who subscribed to what: op → connection, and where that was answered for certain.
+        self._takes: defaultdict[Key, dict[int, tuple[int, int | None]]] = defaultdict(dict)
         self._totals: dict[str, tuple[int, str]] = {}
         self._settled: list[tuple[Connection, dict[Key, Subscription]]] = []  # living connections, at the end
         self._drained = False
@@ -71,6 +75,7 @@ class _Model:
         queue.registers["key"] = Register(line.get("key", ""))
         if "op" not in line:
             return
+        queue.made = True
         called, call = self._calls[line["op"]]
         conn = self._connections[call["conn"]]
         if not conn.service:
@@ -126,7 +131,9 @@ class _Model:
             subscription = conn.subscriptions.setdefault(key, Subscription(place, place))
             subscription.asked = place
             subscription.open_calls[line["op"]] = place
-        elif name == "SEND" and queue is not None:
+        for key in _taken(line, conn):
+            self._takes[key][line["op"]] = conn.number, None
+        if name == "SEND" and queue is not None:
             queue.sent[line["value"]] = Sent(line["value"], place, bool(line.get("probe")))
         elif name == "DEL" and queue is not None:
             queue.deletes[line["op"]] = "unknown"
@@ -146,6 +153,9 @@ class _Model:
             subscription.asked = place
             # SUB and NEW of a service bring one queue: only SUBS lets the service believe that it has them all.
             subscription.believes |= bool(conn.service) == (name == "SUBS")
+        if result != "unknown":
+            for key in _taken(call, conn):
+                self._takes[key][line["op"]] = conn.number, place
         if name == "NEW" and result == "refused":
             self._found(f"NEW of connection {conn.number} was refused")
         if queue is None:
@@ -160,29 +170,54 @@ class _Model:
             conn.acked.add(call["message"])
         elif name == "DEL":
             queue.deletes[call["op"]] = result
-        if result == "refused" and line.get("error") == "AUTH" and not (call.get("may_fail") or queue.may_be_deleted):
-            self._found(f"queue {queue.number}: {name} was refused, and nobody deleted the queue")
+        if result == "refused" and line.get("error") == "AUTH" and not call.get("may_fail"):
+            self._on_gone(queue, call, conn)
         if (written := _written(call, conn)) is not None:
             queue.register(written[0]).settle(written[1], result)
+
+    def _on_gone(self, queue: Queue, call: Line, conn: Connection) -> None:
+        """A command was refused because there is no such queue. So a subscriber hears of a deletion, as by DELD."""
+        queue.gone = True
+        if not queue.may_be_deleted:
+            self._found(f"queue {queue.number}: {call['name']} was refused, and nobody deleted the queue")
+        if call["name"] == "SUB" and (subscription := conn.subscriptions.get(queue.number)) is not None:
+            subscription.open_calls.pop(call["op"], None)
+            _end(conn, queue.number)
 
     def _on_event(self, place: int, line: Line) -> None:
         name, conn = line["name"], self._connections[line["conn"]]
         if name == "MSG":
             self._on_message(place, line, conn)
             return
-        if name == "ENDS":
-            _end(conn, conn.service)
-            return
+        if name in ("END", "ENDS"):
+            self._check_end(line, conn)
         if name == "ALLS":
             if (subscription := conn.subscriptions.get(conn.service)) is not None:
                 subscription.complete = True
             return
-        _end(conn, line["queue"])
+        _end(conn, conn.service if name == "ENDS" else line["queue"])
         if name == "DELD":
             queue = self._queues[line["queue"]]
             conn.subscriptions[queue.number] = Subscription(place, place, deleted=True)
             if not queue.may_be_deleted:
                 self._found(f"queue {queue.number}: connection {conn.number} heard DELD, and nobody deleted the queue")
+
+    def _check_end(self, line: Line, conn: Connection) -> None:
+        name = line["name"]
+        if name == "END" and conn.service:
+            return  # a service is not subscribed to one queue
+        key = conn.service or line["queue"]
+        subscription = conn.subscriptions.get(key)
+        what = f"service {key}" if name == "ENDS" else f"queue {key}"
+        if subscription is None or subscription.deleted:
+            self._found(f"{what}: connection {conn.number} heard {name}, and is not subscribed")
+            return
+        takes = [*self._takes[key].values()]
+        if name == "END" and self._queues[line["queue"]].made:
+            takes += self._takes["NEW"].values()  # a NEW that is executed again subscribes to the queue
+        others = (settled for other, settled in takes if other != conn.number)
+        if not any(settled is None or settled > subscription.began for settled in others):
+            self._found(f"{what}: connection {conn.number} heard {name}, and nobody else subscribed")
 
     # Messages
 
@@ -236,6 +271,8 @@ class _Model:
     def _check_deletion(self, queue: Queue) -> None:
         if queue.exists and "ok" in queue.deletes.values():
             self._found(f"queue {queue.number} exists after a DEL that was answered OK")
+        if queue.exists and queue.gone:
+            self._found(f"queue {queue.number} exists after a command that was refused")
         if queue.exists is False and not queue.may_be_deleted:
             self._found(f"queue {queue.number} is gone, and nobody deleted it")
         for conn, subscriptions in self._settled:
@@ -296,6 +333,16 @@ class _Model:
 def _subscribes(name: str, conn: Connection) -> bool:
     """NEW subscribes, too: a service takes over with it, as with SUB. A queue has no number before NEW is answered."""
     return name in _SUBSCRIBES or (name == "NEW" and bool(conn.service))
+
+
+def _taken(call: Line, conn: Connection) -> set[Key]:
+    """What a command takes from others if it is executed."""
+    name = call["name"]
+    if name == "NEW":
+        return {conn.service or "NEW"}
+    if name not in _SUBSCRIBES:
+        return set()
+    return {key for key in (call.get("queue"), conn.service) if key not in (None, "")}
 
 
 def _subscription(queue: Queue, conn: Connection) -> Subscription | None:

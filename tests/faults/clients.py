@@ -243,11 +243,25 @@ class Crowd:
         finally:
             await client.close()
 
-    async def make_queue(self, client: Client, *, contact: bool = False, in_service: bool = False) -> Queue:
-        """Before the faults begin: everything is answered."""
-        draft = Draft(self, contact=contact, subscribe=in_service)
-        ids = await client.smp.send(draft.command, b"", draft.key)
-        assert isinstance(ids, IDS), ids
-        if not contact:
-            assert await client.smp.send(KEY(draft.snd_key.spki), ids.rcv_id, draft.key) == OK()
-        return draft.made(self, ids, client)
+    async def make_queues(self, count: int, *, service: str = "", contact: bool = False) -> list[Queue]:
+        """Before the faults begin. A busy machine may cut a connection even then."""
+        made: list[Queue] = []
+        while len(made) < count:
+            draft = Draft(self, contact=contact, subscribe=bool(service), repeatable=bool(service))
+            while (queue := await self._make(draft, service)) is None:
+                pass
+            made.append(queue)
+        return made
+
+    async def _make(self, draft: Draft, service: str) -> Queue | None:
+        """None: not all commands were answered."""
+        async with self.connected(service, edge=0) as client:
+            try:
+                ids = await client.smp.send(draft.command, b"", draft.key, corr_id=draft.corr_id)
+                if not isinstance(ids, IDS):
+                    return None
+                if not draft.contact and await client.smp.send(KEY(draft.snd_key.spki), ids.rcv_id, draft.key) != OK():
+                    return None
+            except ClientError:
+                return None
+            return draft.made(self, ids, client)

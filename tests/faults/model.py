@@ -53,6 +53,8 @@ class Queue:
     deletes: dict[int, str] = field(default_factory=dict)  # DEL's op → its result
     deleted_by: set[int] = field(default_factory=set)  # connections
     exists: bool | None = None
+    gone: bool = False  # a command was refused because the queue is gone
+    made: bool = False  # by a NEW during the run
 
     def register(self, what: str) -> Register:
         return self.registers.setdefault(what, Register(""))

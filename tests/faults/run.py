@@ -95,12 +95,11 @@ class Run:
 
     async def _make_queues(self) -> None:
         crowd = self.crowd
-        async with crowd.connected(edge=0) as plain, crowd.connected(SERVICE, edge=0) as service:
-            self.served = [await crowd.make_queue(service, in_service=True) for _ in range(_IN_SERVICE)]
-            self.plain = [await crowd.make_queue(plain) for _ in range(_PLAIN)]
-            self.spare = [await crowd.make_queue(plain) for _ in range(_SPARE)]
-            self.read = [await crowd.make_queue(plain) for _ in range(_READ)]
-            self.contacts = [await crowd.make_queue(plain, contact=True) for _ in range(_CONTACT)]
+        self.served = await crowd.make_queues(_IN_SERVICE, service=SERVICE)
+        self.plain = await crowd.make_queues(_PLAIN)
+        self.spare = await crowd.make_queues(_SPARE)
+        self.read = await crowd.make_queues(_READ)
+        self.contacts = await crowd.make_queues(_CONTACT, contact=True)
 
     def _mover(self, devices: list[Device], holders: list[Holder]) -> Mover:
         mortal = [*self.plain[4:], *self.served[::2]]

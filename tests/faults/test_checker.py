@@ -81,8 +81,8 @@ FINE = {
         *(*SENT, "call SUB op=2 conn=1", "done unknown op=2", "event MSG conn=1 message=aa value=1", *END),
     ],
     "a message between END and the answer to the second SUB": [
-        *(*SENT, *SUBSCRIBED, "call SUB op=4 conn=1", "event END conn=1", "event MSG conn=1 message=aa value=1"),
-        *("done ok op=4", *END),
+        *(*SENT, *SUBSCRIBED, "call SUB op=6 conn=2", "call SUB op=4 conn=1", "event END conn=1"),
+        *("event MSG conn=1 message=aa value=1", "done ok op=4", *END),
     ],
     "again after another SUB": [
         *GOT,
@@ -105,6 +105,10 @@ FINE = {
     "a subscriber that hears DELD": [
         *(*SUBSCRIBED, "call DEL op=5 conn=2", "done unknown op=5", "event DELD conn=1", *ALIVE, "settled"),
         *("exists queue=1 exists=no", "drained"),
+    ],
+    "a subscriber whose second SUB is refused": [
+        *(*SUBSCRIBED, "call SUB op=4 conn=1", "call DEL op=5 conn=2", "done ok op=5"),
+        *("done refused op=4 error=AUTH", *ALIVE, "settled", "exists queue=1 exists=no"),
     ],
     "a subscriber that deleted the queue itself": [
         *(*SUBSCRIBED, "call DEL op=5 conn=1", "done unknown op=5", *ALIVE, "settled", "exists queue=1 exists=no"),
@@ -163,7 +167,7 @@ WRONG = {
     "twice to one subscription": ([*GOT, "event MSG conn=1 message=aa value=1"], "came twice to one subscription"),
     "to a connection that is not subscribed": ([*SENT, "event MSG conn=1 message=aa value=1"], "is not subscribed"),
     "after END": (
-        [*SENT, *SUBSCRIBED, "event END conn=1", "event MSG conn=1 message=aa value=1", *END],
+        [*SENT, *TAKEN, "event END conn=1", "event MSG conn=1 message=aa value=1", *END],
         "is not subscribed",
     ),
     "out of order": (
@@ -189,6 +193,13 @@ WRONG = {
     "refused without a DEL": (
         ["call SEND op=6 conn=9 value=3", "done refused op=6 error=AUTH"],
         "SEND was refused, and nobody deleted the queue",
+    ),
+    "refused, although it is there": (
+        [
+            *("call DEL op=5 conn=2", "done unknown op=5", "call SEND op=6 conn=9 value=3"),
+            *("done refused op=6 error=AUTH", "exists queue=1 exists=yes"),
+        ],
+        "exists after a command that was refused",
     ),
     "no DELD": (
         [*SUBSCRIBED, "call DEL op=5 conn=2", "done unknown op=5", *ALIVE, "settled", "exists queue=1 exists=no"],
@@ -217,6 +228,18 @@ WRONG = {
         "queue 2: connections [1, 2] believe",
     ),
     "a refused NEW": (["call NEW op=5 conn=1", "done refused op=5 error=AUTH"], "NEW of connection 1 was refused"),
+    "END without a cause": (
+        [*SUBSCRIBED, "event END conn=1"],
+        "queue 1: connection 1 heard END, and nobody else subscribed",
+    ),
+    "END after a SUB that was answered before": (
+        ["call SUB op=4 conn=2", "done ok op=4", *SUBSCRIBED, "event END conn=1"],
+        "queue 1: connection 1 heard END, and nobody else subscribed",
+    ),
+    "END twice": (
+        [*TAKEN, "event END conn=1", "event END conn=1"],
+        "queue 1: connection 1 heard END, and is not subscribed",
+    ),
     "an old key": (
         ["call RKEY op=5 conn=1 writes=key value=k1", "done ok op=5", "holds queue=1 what=key value=k0"],
         "its key is 'k0', not one of ['k1']",
@@ -250,7 +273,7 @@ SERVICE_FINE = {
     ],
     "the answer to an ACK that left before ENDS came": [
         *(*SENT, "event MSG conn=1 message=aa value=1", "call SEND op=5 conn=9 value=2", "done ok op=5"),
-        *("call ACK op=6 conn=1 message=aa", "event ENDS conn=1 service=s", "done ok op=6"),
+        *("call ACK op=6 conn=1 message=aa", "call SUBS op=7 conn=2", "event ENDS conn=1 service=s", "done ok op=6"),
         *("event MSG conn=1 message=bb value=2 op=6", *END),
     ],
     "a probe": [
@@ -265,8 +288,19 @@ SERVICE_WRONG = {
         ["call SUBS op=5 conn=2", "done ok op=5", "event ALLS conn=2 service=s", *ALIVE, "settled"],
         "service s: connections [1, 2]",
     ),
+    "ENDS without a cause": (
+        ["event ENDS conn=1 service=s"],
+        "service s: connection 1 heard ENDS, and nobody else subscribed",
+    ),
+    "ENDS twice": (
+        ["call SUBS op=5 conn=2", "event ENDS conn=1 service=s", "event ENDS conn=1 service=s"],
+        "service s: connection 1 heard ENDS, and is not subscribed",
+    ),
     "no ALLS": (
-        ["event ENDS conn=1 service=s", "call SUBS op=5 conn=1", "done ok op=5", *ALIVE, "settled"],
+        [
+            *("call SUBS op=4 conn=2", "done ok op=4", "event ENDS conn=1 service=s", "close conn=2"),
+            *("call SUBS op=5 conn=1", "done ok op=5", *ALIVE, "settled"),
+        ],
         "connection 1 did not get ALLS",
     ),
     "without its new queue": (
@@ -281,7 +315,7 @@ SERVICE_WRONG = {
         "its subscriber 1 did not get the probe",
     ),
     "a message after ENDS": (
-        [*SENT, "event ENDS conn=1 service=s", "event MSG conn=1 message=aa value=1"],
+        [*SENT, "call SUBS op=7 conn=2", "event ENDS conn=1 service=s", "event MSG conn=1 message=aa value=1"],
         "connection 1, which is not subscribed",
     ),
     "a message after DELD": (

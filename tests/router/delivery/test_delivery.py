@@ -1,16 +1,31 @@
 """Events for subscriptions that are over, or come twice."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
-from tests.router.fleet import Fleet, sok
+from tests.router.fleet import Fleet, err, sok
+from tests.router.notifier import nkey
 from tests.router.session.test_outgoing import client_of
 from weir.redis.connection import ReplyError
+from weir.redis.errors import UNAVAILABLE
 from weir.router.delivery import delivery
-from weir.router.store.records import DeldEvent, EndEvent, EndsEvent, Entry, Held, MsgEvent, NtfEvent, Owner
-from weir.wire.smp.replies import MSG, OK
+from weir.router.store.records import (
+    DeldEvent,
+    EndEvent,
+    EndsEvent,
+    Entry,
+    Held,
+    MsgEvent,
+    NtfEvent,
+    Owner,
+    QueueRecord,
+)
+from weir.wire.errors import Simple
+from weir.wire.smp import commands as cmd
+from weir.wire.smp.replies import END, MSG, OK
 
 
 async def test_events_of_an_earlier_subscription_are_dropped(fleet: Fleet) -> None:
@@ -99,3 +114,43 @@ async def test_subscriptions_are_asserted_until_redis_takes_them(fleet: Fleet, m
         while not asserted:
             await asyncio.sleep(0.01)
     assert asserted == [queue.rcv_id]
+
+
+async def test_a_sub_that_got_no_answer_ends_with_no_end(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis was away, and the SUB did not reach it. When Redis is back, the queue still has its former subscriber.
+
+    END would say that another client took the queue; a client that hears END does not subscribe again.
+    """
+    r, late = await fleet.client(0), await fleet.client(0)
+    queue = await r.new()
+
+    def not_reached(recs: Sequence[QueueRecord], *rest: Any) -> None:
+        for place in range(len(recs)):
+            rest[-1](place, UNAVAILABLE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet[0].store.subscriptions, "sub_many", not_reached)
+        assert await late.sub(queue) == err(Simple.INTERNAL)
+    await fleet[0].router.delivery.reassert()
+    await late.silence()
+    assert await late.send(queue, b"1") == OK()
+    assert await r.text(queue) == b"1"
+    assert await late.sub(queue) == sok(late)
+    await fleet[0].router.delivery.reassert()
+    assert (await r.event()).reply == END()
+    await late.silence()
+
+
+async def test_an_nsub_that_got_no_answer_ends_with_no_end(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, late = await fleet.client(0), await fleet.client(0)
+    notifier = await nkey(n, await n.new())
+    assert await n.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(n)
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet[0].store.notifications, "nsub", lambda *args: args[-1](UNAVAILABLE))
+        assert await late.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == err(Simple.INTERNAL)
+    await fleet[0].router.delivery.reassert()
+    await late.silence()
+    assert await late.do(cmd.NSUB(), notifier.ntf_id, notifier.key) == sok(late)
+    await fleet[0].router.delivery.reassert()
+    assert (await n.event()).reply == END()
+    await late.silence()

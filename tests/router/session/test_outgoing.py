@@ -5,12 +5,15 @@ import asyncio
 import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, err, sok
+from tests.router.service import service_id, subs
 from weir.client.smp import Request
 from weir.router.session.session import Session
+from weir.transport.smp import ServiceCredentials
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd
+from weir.wire.smp import ids_hash
 from weir.wire.smp.message import RcvMsgBody
-from weir.wire.smp.replies import END, MSG, OK
+from weir.wire.smp.replies import ALLS, END, MSG, OK, SOKS
 
 BODY = bytes(16000)
 
@@ -179,3 +182,44 @@ async def test_round_trips(fleet: Fleet, recipient_edge: int) -> None:
             assert await r.ack(queue, msg_id) == OK()
     assert sends == [1] * 20
     assert acks == ([1] * 20 if recipient_edge == 0 else [])
+
+
+async def test_an_end_that_was_held_back_does_not_end_the_next_subscription(fleet: Fleet) -> None:
+    """The answers of a block wait for one that is late. Meanwhile another client takes one of its queues, and the
+    client takes the queue back with a SUB in a later block, whose answer does not wait."""
+    r, other = await fleet.client(0), await fleet.client(1)
+    queue = await r.new()
+    outgoing = client_of(fleet, 0, queue).outgoing
+    block = outgoing.barrier(queue.rcv_id)
+    for _ in range(2):
+        assert await other.sub(queue) == sok(other)
+        await until(lambda: block.events)
+        assert await r.sub(queue) == sok(r)
+        assert (await other.event()).reply == END()
+    outgoing.lift(block)
+    await r.silence()
+    assert await other.send(queue, b"1") == OK()
+    assert await r.text(queue) == b"1"
+
+    block = outgoing.barrier(queue.rcv_id)
+    assert await other.sub(queue) == sok(other)
+    await until(lambda: block.events)
+    outgoing.lift(block)
+    assert (await r.event()).reply == END()
+    await r.silence()
+
+
+async def test_an_ends_that_was_held_back_does_not_end_the_next_subscription(
+    fleet: Fleet, service: ServiceCredentials
+) -> None:
+    one, other = await fleet.client(0, service=service), await fleet.client(1, service=service)
+    assert isinstance(await subs(one, 0, ids_hash.EMPTY), SOKS)
+    assert (await one.event()).reply == ALLS()
+    (session,) = (s for s in fleet[0].router.clients.values() if s.subscriptions.service_subscribed)
+    block = session.outgoing.barrier(await service_id(one))
+    assert isinstance(await subs(other, 0, ids_hash.EMPTY), SOKS)
+    await until(lambda: block.events)
+    assert isinstance(await subs(one, 0, ids_hash.EMPTY), SOKS)
+    assert (await one.event()).reply == ALLS()
+    session.outgoing.lift(block)
+    await one.silence()

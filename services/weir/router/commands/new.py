@@ -145,7 +145,7 @@ class NewHandler(StandaloneHandler):
             if session.closed:
                 shared.store.subscriptions.release([new.rcv_id], [], session.id, _ignore)
             else:
-                session.subscriptions.queues[new.rcv_id] = Sub(new.owner.gen)
+                session.subscriptions.queues[new.rcv_id] = Sub(new.owner.gen, answered=True)
         self.answer(encode_reply(self.origin.framing.version, ids))
 
     async def _repeated(self, command: NEW, kept: bytes) -> None:

@@ -31,6 +31,7 @@ class NsubHandler(SubscriptionHandler):
                 shared.stats.ntfSubDuplicate += 1
             else:
                 shared.stats.ntfSub += 1
+                subscriptions.notifiers_asked.add(self.t.entity_id)
             subscriptions.notifiers[self.t.entity_id] = (gen, record.rcv_id)
         elif subscriptions.epoch is None:
             session.spawn(execute_as_owner(self, record, session.incoming.hold()))
@@ -54,6 +55,7 @@ class NsubHandler(SubscriptionHandler):
             if session.service is not None or assoc is Assoc.REMOVED:
                 count_association(session, ntf_id, assoc, shared.stats.ntfServices)
             if not self._timed_out:
+                subscriptions.notifiers_asked.discard(ntf_id)
                 self.answer(session.sok)
             if pending:
                 shared.notifications.ready(session.id, self._gen, ntf_id)
@@ -71,4 +73,4 @@ class NsubHandler(SubscriptionHandler):
         elif self._before is not None and self._timed_out:
             self.report_deleted(self._gen)
         else:
-            del notifiers[ntf_id]
+            session.subscriptions.remove(ntf_id)

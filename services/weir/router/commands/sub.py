@@ -85,6 +85,7 @@ class SubHandler(SubscriptionHandler):
             if session.service is not None or assoc is Assoc.REMOVED:
                 count_association(session, rcv_id, assoc, stats.rcvServices)
             sub = self._sub
+            sub.answered |= not self._timed_out
             if self._timed_out:
                 self._deliver_late(head)
             elif head is None:
@@ -203,6 +204,7 @@ async def subscribe(session: Session, rcv_id: bytes) -> bool:
         )
         result: SubResult = await awaited(call)
         if result.status is Status.OK:
+            sub.answered = True
             if result.head is not None and sub.give(result.head.msg_id):
                 session.outgoing.message(rcv_id, sub, result.head)
             return True

@@ -171,10 +171,16 @@ class Delivery:
             subs = [
                 Held(rcv_id, session.id, sub.gen, sub.msg_id or b"")
                 for rcv_id, sub in queues.items()
-                if not sub.prohibit
+                # A SUB or NSUB without an answer may not have been executed: END would tell its client that another one
+                # has taken the queue.
+                if sub.answered
             ]
             for at in range(0, len(subs), _SLICE):
                 await store.subscriptions.reassert(subs[at : at + _SLICE], shared.expire_before(int(time())))
-            ntfs = [HeldNtf(rcv_id, ntf_id, session.id, gen) for ntf_id, (gen, rcv_id) in notifiers.items()]
+            ntfs = [
+                HeldNtf(rcv_id, ntf_id, session.id, gen)
+                for ntf_id, (gen, rcv_id) in notifiers.items()
+                if session.subscriptions.answered(ntf_id)
+            ]
             for at in range(0, len(ntfs), _SLICE):
                 await store.notifications.reassert_ntfs(ntfs[at : at + _SLICE])

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _FETCHES = 4  # bodies that are fetched for one client at the same time: bounds the cost of one client per turn
 _MESSAGE = 16384
+_END = b"END"  # and ENDS
+# (entity id, event) in their order, each once: a subscription that ended, began again and ended has ended.
+_Events = dict[tuple[bytes, bytes], None]
 _RETRY = 1.0  # seconds until a body is fetched again that Redis did not return
 
 
@@ -66,7 +69,7 @@ class Barrier:
     def __init__(self, ids: Iterable[bytes], send_answers: Callable[[bytes], bool]) -> None:
         """`send_answers` sends what is answered so far. It returns whether that includes all answers for an id."""
         self.ids = dict.fromkeys(ids, 0)  # with the place of the last answer in its block
-        self.events: list[tuple[bytes, bytes]] = []
+        self.events: _Events = {}
         self._send_answers = send_answers
 
     def holds(self, entity_id: bytes) -> bool:
@@ -104,7 +107,7 @@ class Outgoing:
         self._bytes = 0
         self._marked = False
         self._fetching = 0
-        self._delayed: list[tuple[bytes, bytes]] = []  # (entity id, event) that came while the client did not read
+        self._delayed: _Events = {}  # came while the client did not read
         self._barriers: list[Barrier] = []
         self.waiting: dict[bytes, tuple[Sub, Entry]] = {}
         self.source: Source | None = None
@@ -131,12 +134,20 @@ class Outgoing:
         """Send END, DELD and the like, behind answers that are queued. Delayed while the client does not read."""
         for barrier in self._barriers:
             if barrier.holds(entity_id):
-                barrier.events.append((entity_id, reply))
+                barrier.events[entity_id, reply] = None
                 return
         if self.full:
-            self._delayed.append((entity_id, reply))
+            self._delayed[entity_id, reply] = None
         else:
             self.push(b"", entity_id, reply)
+
+    def _late_event(self, entity_id: bytes, reply: bytes) -> None:
+        """Send an event that was held back. END and ENDS are dropped if the client has subscribed again since.
+
+        Behind the answer to that, END would say that the present subscription has ended.
+        """
+        if not reply.startswith(_END) or not self._subscriptions.answered(entity_id):
+            self.event(entity_id, reply)
 
     def barrier(self, *ids: bytes, send_answers: Callable[[bytes], bool] = _cannot) -> Barrier:
         """Hold back events for these queues, and for those added to `ids`, until `lift`."""
@@ -148,7 +159,7 @@ class Outgoing:
         """The answers have left: send the events that were held back for them."""
         self._barriers.remove(barrier)
         for entity_id, reply in barrier.events:
-            self.event(entity_id, reply)
+            self._late_event(entity_id, reply)
 
     # Messages.
 
@@ -216,9 +227,9 @@ class Outgoing:
     def on_writable(self) -> None:
         """The transport's buffer has drained."""
         self.full = False
-        delayed, self._delayed = self._delayed, []
+        delayed, self._delayed = self._delayed, {}
         for entity_id, reply in delayed:
-            self.push(b"", entity_id, reply)
+            self._late_event(entity_id, reply)
         self.pump()
 
     # To the transport.

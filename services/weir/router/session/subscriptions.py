@@ -25,14 +25,15 @@ class Sub:
 
     `gen` fences the subscription: events for an earlier generation are dropped. `msg_id` is the message that the
     client was given and has not acknowledged. `sent` is the time when the message left for the client, or 0 while the
-    message waits for room.
+    message waits for room. `answered`: the client was told that it is subscribed.
     """
 
-    __slots__ = ("gen", "last", "msg_id", "prohibit", "sent", "trace")
+    __slots__ = ("answered", "gen", "last", "msg_id", "prohibit", "sent", "trace")
 
-    def __init__(self, gen: int, prohibit: bool = False) -> None:
+    def __init__(self, gen: int, prohibit: bool = False, *, answered: bool = False) -> None:
         self.gen = gen
         self.prohibit = prohibit
+        self.answered = answered
         self.msg_id: bytes | None = None
         self.last: bytes | None = None
         self.sent = 0
@@ -102,6 +103,7 @@ class Subscriptions:
         "epoch",
         "held_events",
         "notifiers",
+        "notifiers_asked",
         "notifiers_ready",
         "queues",
         "read_queues",
@@ -119,6 +121,7 @@ class Subscriptions:
         # Queues whose message has left for the client. Those acknowledged since are dropped when messages are counted.
         self.unacknowledged: dict[bytes, Sub] = {}
         self.notifiers: dict[bytes, tuple[int, bytes]] = {}  # notifier id → generation, the queue's recipient id
+        self.notifiers_asked: set[bytes] = set()  # notifier ids whose first NSUB has not been answered
         self.notifiers_ready: set[bytes] = set()  # notifier ids whose notifications can be fetched
         self.epoch: int | None = None  # None: the session does not own its service
         self.takeover: asyncio.Event | None = None  # set when the takeover in progress has ended
@@ -129,6 +132,15 @@ class Subscriptions:
     def awaits(self, rcv_id: bytes, sub: Sub, msg_id: bytes) -> bool:
         """Whether this message is still the one in flight to this subscription: neither displaced nor replaced."""
         return self.queues.get(rcv_id) is sub and sub.msg_id == msg_id
+
+    def answered(self, entity_id: bytes) -> bool:
+        """Whether the client was told that it is subscribed to this queue, notifier or service, and still is."""
+        if self.service is not None and entity_id == self.service.service_id:
+            return self.service_subscribed
+        sub = self.queues.get(entity_id)
+        if sub is not None:
+            return sub.answered
+        return entity_id in self.notifiers and entity_id not in self.notifiers_asked
 
     def owns(self, entity_id: bytes, gen: int) -> bool:
         """Whether the session owns this queue or notifier under this generation."""
@@ -163,6 +175,7 @@ class Subscriptions:
         """The session owns this queue or notifier no longer."""
         self.queues.pop(entity_id, None)
         self.notifiers.pop(entity_id, None)
+        self.notifiers_asked.discard(entity_id)
         self.notifiers_ready.discard(entity_id)
         if self.service is not None:
             self.totals.subtract(entity_id)
