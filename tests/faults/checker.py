@@ -235,7 +235,7 @@ class _Model:
             self._found(f"{where} was stored twice")
         sent.message = message
         op = line.get("op")
-        subscription = _subscription(queue, conn) or self._asking.get(op)
+        subscription = self._asking.get(op) or _subscription(queue, conn)
         began = subscription.began if subscription is not None else None
         if op is not None and self._calls[op][1]["name"] == "GET":
             began, subscription = self._calls[op][0], None

@@ -276,6 +276,12 @@ SERVICE_FINE = {
         *("call ACK op=6 conn=1 message=aa", "call SUBS op=7 conn=2", "event ENDS conn=1 service=s", "done ok op=6"),
         *("event MSG conn=1 message=bb value=2 op=6", *END),
     ],
+    "the answer to an ACK of the former subscription, and the same message to the next one": [
+        *(*SENT, "event MSG conn=1 message=aa value=1", "call SEND op=5 conn=9 value=2", "done ok op=5"),
+        *("call NEW op=6 conn=1", "call ACK op=7 conn=1 message=aa", "call SUBS op=8 conn=2"),
+        *("event ENDS conn=1 service=s", "done ok op=6", "done ok op=7", "event MSG conn=1 message=bb value=2 op=7"),
+        *("event MSG conn=1 message=bb value=2", *END),
+    ],
     "a probe": [
         *(*ALIVE, "call SEND op=5 conn=9 value=5 probe=yes", "done ok op=5"),
         *("event MSG conn=1 message=aa value=5", "settled", *END),

@@ -11,7 +11,7 @@ from tests.router.store.harness import NOW, TODAY, TestEdge, awaited, open_edge
 from tests.support.redis import SERVERS, client_of, discard, start_server, until
 from weir.redis.durability import Mode
 from weir.redis.embedded import Embedded, start_embedded
-from weir.redis.errors import UNAVAILABLE, StoreError
+from weir.redis.errors import UNAVAILABLE, StoreError, Unavailable
 from weir.router.store.records import QueueRecord, Status
 
 
@@ -112,6 +112,29 @@ async def test_replicated_fails_without_a_replica_and_goes_on_with_one() -> None
         await asyncio.to_thread(until, lambda: follower.info("replication")["master_link_status"] == "up")
         while await edge.send(rec) is UNAVAILABLE:
             await asyncio.sleep(0.05)
+        await edge.close()
+
+
+async def test_nothing_that_waits_for_a_replica_outlives_its_deadline() -> None:
+    """The command was executed and waits for its replica when the connection breaks.
+
+    Sent again much later, a SEND would bring back a message that has been delivered and acknowledged.
+    """
+    master, replica = start_server(port=0), start_server(port=0)
+    with running(master, replica), client_of(replica) as follower, client_of(master) as leader:
+        follower.replicaof("127.0.0.1", port_of(master))
+        await asyncio.to_thread(until, lambda: follower.info("replication")["master_link_status"] == "up")
+        edge = await open_edge(master.url, durability=Mode.REPLICATED, replicas=1, replication_limit=60.0, deadline=0.5)
+        follower.replicaof("NO", "ONE")
+        async with asyncio.timeout(10):
+            with pytest.raises(Unavailable):
+                await edge.store.core.ask(0, b"INCR", b"{0}:counter")
+        assert edge.restored == 0
+        edge.store.core.muxes[0].drop()
+        follower.replicaof("127.0.0.1", port_of(master))
+        async with asyncio.timeout(30):
+            await edge.until(lambda: edge.restored > 0)
+        assert leader.get("{0}:counter") == b"1"
         await edge.close()
 
 

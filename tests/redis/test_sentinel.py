@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.redis.test_durability import port_of, running
-from tests.redis.test_failover import client_of_sentinel, sentinel
+from tests.redis.test_failover import client_of_sentinel, fail_over, sentinel
 from tests.support.redis import DEBIAN, SERVERS, client_of, start_server, until
 from weir.redis.sentinel import Sentinels
 from weir.redis.url import Node, parse
@@ -28,7 +28,7 @@ async def test_the_latest_fail_over_counts() -> None:
                 follower.replicaof("127.0.0.1", port_of(master))
                 await asyncio.to_thread(until, lambda: follower.info("replication")["master_link_status"] == "up")
                 await asyncio.to_thread(until, lambda: len(watcher.sentinel_slaves("weir")) == 1)
-                watcher.execute_command("SENTINEL FAILOVER weir")
+                await asyncio.to_thread(fail_over, current)
                 await asyncio.to_thread(until, lambda: watcher.sentinel_master("weir")["port"] == port_of(replica))
             sentinels, promoted = both(stale, current), Node("127.0.0.1", port_of(replica))
             await asyncio.to_thread(until_named, stale)

@@ -8,7 +8,8 @@
     _redo:           commands that Redis refused to execute for now (loading, moved, scripts forgotten)
 
 Commands are pipelined. The mux reconnects by itself and repeats what was not answered; scripts are repeated in their
-retry form, and know by it that the first attempt may have been executed.
+retry form, and know by it that the first attempt may have been executed. Nothing is repeated after its deadline: the
+marks by which scripts recognise a retry do not stay for ever.
 
 A command without an answer within the deadline fails with UNAVAILABLE. If it was a script that may have marked a
 message as in flight (`late`), its late answer is still passed to the callback, so that the message is delivered.
@@ -319,9 +320,9 @@ class Mux(Connection):
             op = self._waiting.popleft()
             self._failures.count(TIMEOUT)
             self._answer(op, UNAVAILABLE)
-        if not self._pending:
+        if not (self._pending or self._held):
             return
-        late = [op for op in self._pending if FAILED < op[AT] < since]
+        late = [op for op in (*self._pending, *(op for op, _ in self._held)) if FAILED < op[AT] < since]
         for op in late:
             if op[ON_REPLY] == self._durable:
                 continue
@@ -367,9 +368,12 @@ class Mux(Connection):
     def _broken(self) -> None:
         was_ready, self._ready = self._ready or bool(self._redo), False
         ops = self._unanswered(retry=True)
-        self._waiting.extendleft(reversed([op for op in ops if op[SCRIPT] is not None]))
+        # A process that was stopped may hear of the end of its connection before its clock fails what is too late.
+        since = self._loop.time() - self._deadline
+        again = [op for op in ops if op[SCRIPT] is not None and op[AT] >= since]
+        self._waiting.extendleft(reversed(again))
         for op in ops:
-            if op[SCRIPT] is None:
+            if op[SCRIPT] is None or op[AT] < since:
                 self._answer(op, UNAVAILABLE)
         self._failures.count(DISCONNECTED)
         if was_ready and self._on_down is not None:

@@ -51,10 +51,11 @@ async def test_the_idle_session_ends_when_another_session_has_begun_a_new_servic
     await two.new()
 
 
+@pytest.mark.parametrize("subs_at", [0, 1, 2])
 async def test_a_service_that_is_lost_and_taken_again_within_one_block(
-    fleet: Fleet, service: ServiceCredentials, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, service: ServiceCredentials, monkeypatch: pytest.MonkeyPatch, subs_at: int
 ) -> None:
-    """SUBS, NEW, NEW in one block; another session takes the service before the NEWs are executed.
+    """SUBS and two NEWs in one block; another session takes the service between SUBS and the NEWs.
 
     The client hears one ENDS, before the answers to the NEWs, which took the service again. An ENDS behind these
     answers would say that another session has the service, while this session gets its messages.
@@ -63,20 +64,24 @@ async def test_a_service_that_is_lost_and_taken_again_within_one_block(
     queues = fleet[0].store.queues
     execute = queues.new
     taking: list[asyncio.Task[Answer]] = []
+    heard: list[Answer] = []
 
     async def after_two_has_the_service(new: NewQueue) -> NewResult:
+        sessions = fleet[0].router.clients.values()
+        await until(lambda: taking or any(session.subscriptions.service_subscribed for session in sessions))
         if not taking:
             taking.append(asyncio.create_task(subs(two, 0, ids_hash.EMPTY)))
         assert isinstance(await asyncio.shield(taking[0]), SOKS)
         return await execute(new)
 
     monkeypatch.setattr(queues, "new", after_two_has_the_service)
-    heard: list[Answer] = []
     one.smp.on_event = lambda transmission: heard.append(transmission.reply)
     session = one.smp.connection.service
     assert session is not None
-    one.smp.submit(cmd.SUBS(0, ids_hash.EMPTY), session.service_id, session.key_pair, heard.append)
-    for _ in range(2):
+    for place in range(3):
+        if place == subs_at:
+            one.smp.submit(cmd.SUBS(0, ids_hash.EMPTY), session.service_id, session.key_pair, heard.append)
+            continue
         key = generate("x25519")
         new = cmd.NEW(key.spki, generate("x25519").public, queue_req=cmd.MessagingReq())
         one.smp.submit(new, b"", key, heard.append)

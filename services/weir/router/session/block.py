@@ -2,6 +2,8 @@
 
 A block holds up to 255 commands, and each may bring a message of 16 KB. If all began at once, other connections would
 wait behind them at this edge and at Redis, and all answers would be in memory at the same time.
+
+When END or ENDS comes for an entity whose answer waits for others, the answers that are there leave first.
 """
 
 from __future__ import annotations
@@ -115,8 +117,8 @@ class Block:
         self._answered(index, encode_server(self.framing, corr_id, entity_id, reply))
 
     def answer(self, handler: Handler, reply: bytes) -> None:
-        t, ids = handler.t, self._barrier.ids
-        ids[t.entity_id] = max(handler.index, ids.get(t.entity_id, 0))
+        t = handler.t
+        self._barrier.ids.add(t.entity_id)
         self._answered(handler.index, encode_server(self.framing, t.corr_id, t.entity_id, reply))
 
     def answer_sub(self, handler: Handler, reply: bytes, sub: Sub, entry: Entry) -> None:
@@ -149,12 +151,16 @@ class Block:
             at += 1
         self._sent = at
 
-    def _send_answers(self, entity_id: bytes) -> bool:
-        """An event came for an entity with answers: send what can be sent. Return whether all its answers have left."""
+    def _send_answers(self) -> bool:
+        """An event came for an entity whose answer waits for others: send all answers that are there, out of order."""
         if not self._unanswered:
             return False  # the answers wait for a message that leaves with them
-        self._send_first()
-        return self._barrier.ids[entity_id] < self._sent
+        for index, reply in enumerate(self._replies):
+            if reply:
+                self._session.outgoing.add(reply)
+                self._bytes -= len(reply)
+                self._replies[index] = b""
+        return True
 
     def _send_last(self) -> None:
         outgoing, messages = self._session.outgoing, self._messages

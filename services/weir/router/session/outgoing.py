@@ -52,7 +52,7 @@ class Source(Protocol):
         """The messages are not for this client any more."""
 
 
-def _cannot(_entity_id: bytes) -> bool:
+def _cannot() -> bool:
     return False
 
 
@@ -66,9 +66,9 @@ class Barrier:
 
     __slots__ = ("_send_answers", "events", "ids")
 
-    def __init__(self, ids: Iterable[bytes], send_answers: Callable[[bytes], bool]) -> None:
-        """`send_answers` sends what is answered so far. It returns whether that includes all answers for an id."""
-        self.ids = dict.fromkeys(ids, 0)  # with the place of the last answer in its block
+    def __init__(self, ids: Iterable[bytes], send_answers: Callable[[], bool]) -> None:
+        """`send_answers` sends what is answered so far. It returns whether it could."""
+        self.ids = set(ids)
         self.events: _Events = {}
         self._send_answers = send_answers
 
@@ -76,7 +76,7 @@ class Barrier:
         """Whether an event for this queue must wait."""
         if entity_id not in self.ids:
             return False
-        return any(before == entity_id for before, _ in self.events) or not self._send_answers(entity_id)
+        return any(before == entity_id for before, _ in self.events) or not self._send_answers()
 
 
 class Outgoing:
@@ -149,7 +149,7 @@ class Outgoing:
         if not reply.startswith(_END) or not self._subscriptions.answered(entity_id):
             self.event(entity_id, reply)
 
-    def barrier(self, *ids: bytes, send_answers: Callable[[bytes], bool] = _cannot) -> Barrier:
+    def barrier(self, *ids: bytes, send_answers: Callable[[], bool] = _cannot) -> Barrier:
         """Hold back events for these queues, and for those added to `ids`, until `lift`."""
         barrier = Barrier(ids, send_answers)
         self._barriers.append(barrier)
