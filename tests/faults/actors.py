@@ -139,7 +139,7 @@ class Device(Actor):
                 self._created(made[0])
 
             outcome = await client.call("NEW", None, draft.command, b"", draft.key, corr_id=draft.corr_id, on_ok=on_ok)
-            if outcome.result == "ok":
+            if made:  # also when the answer came in the moment in which the call was given up
                 break
             if outcome.result == "refused" or draft.corr_id is None:
                 return None
