@@ -2,6 +2,7 @@ import asyncio
 import functools
 import inspect
 import shutil
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,12 @@ pytest_plugins = ["tests.support.progress"]
 
 _OTHER_COMMANDS = ("all", "cluster", "soak")
 _LIMIT = 55.0  # under pytest-timeout's, whose signal uvloop swallows
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell ignores SIGINT for what it starts in the background, and all processes below would ignore it, too. Some
+    # tests interrupt processes.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], uvloop.Loop]]:

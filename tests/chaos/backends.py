@@ -24,7 +24,7 @@ from tests.support.redis import (
 )
 from tests.support.reshard import Reshard
 from weir.redis.embedded import Embedded, start_embedded
-from weir.redis.partitions import TAGS
+from weir.redis.partitions import Partitions
 
 
 class Backend(Protocol):
@@ -162,14 +162,14 @@ class Resharding:
         self.cluster = start_cluster(server)
         self.url = self.cluster.url
         with redis.RedisCluster.from_url(self.cluster.nodes[0].url) as client:
-            for tag in TAGS:
+            for tag in Partitions().tags:
                 client.mset({b"%b:filler:%d" % (tag, n): b"x" for n in range(200)})
 
     async def hit(self, rng: random.Random) -> None:
         await asyncio.to_thread(self._move_half, *rng.sample(range(3), 2))
 
     def _move_half(self, source: int, target: int) -> None:
-        moves = [Reshard(self.cluster.nodes, place, to=target) for place in range(len(TAGS))]
+        moves = [Reshard(self.cluster.nodes, place, to=target) for place in range(len(Partitions().tags))]
         theirs = [move for move in moves if move.source == source]
         for move in theirs[: len(theirs) // 2]:
             move.whole(step=1)

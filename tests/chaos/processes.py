@@ -66,23 +66,26 @@ class EdgeProcess:
         *,
         inside: Sequence[str] = (),
         program: Sequence[str] = ("weir.cli.main",),
+        router: str = "smp",
+        port: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """`inside`: the words that start a command where the edge shall run; `program`: a module and its first words;
-        `environment`: variables of this edge alone."""
+        `router`: smp or ntf; `port`: shared with other edges; `environment`: variables of this edge alone."""
         self.deployment = deployment
         self.host = host
         self._inside = inside
         self._program = program
         self._environment = environment or {}
-        self.port = free_port()
+        self._router = router
+        self.port = port or free_port()
         self.edge_id = ""
         self.log = Path(tempfile.mkstemp(prefix="edge-", suffix=".log", dir=deployment.directory)[1])
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> SmpAddress:
-        return SmpAddress(self.deployment.fingerprint, (self.host,), self.port)
+        return SmpAddress(self.deployment.fingerprint, (self.host,), self.port, scheme=self._router)
 
     @property
     def running(self) -> bool:
@@ -98,7 +101,7 @@ class EdgeProcess:
         read, write = os.pipe()
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._inside, sys.executable, "-m", *self._program, "smp", "edge", "--ready-fd", str(write)],
+                [*self._inside, sys.executable, "-m", *self._program, self._router, "edge", "--ready-fd", str(write)],
                 env={**self.deployment.environment(self.host, self.port), **self._environment},
                 pass_fds=(write,),
                 stdin=subprocess.DEVNULL,

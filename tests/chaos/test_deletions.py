@@ -12,7 +12,8 @@ import pytest
 from tests.chaos.processes import Deployment, EdgeProcess
 from tests.router.fleet import Peer, Queue, err
 from tests.support.redis import discard, start_server
-from weir.client.smp import ClientError, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import SmpClient
 from weir.redis.embedded import Embedded
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd

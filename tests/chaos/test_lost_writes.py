@@ -3,11 +3,11 @@
 import time
 
 from tests.router.fleet import Fleet, Queue, err
+from tests.router.store.default_keys import keys
 from tests.services.conftest import config, fleet, identity, placement, redis
 from tests.services.service import Service
 from weir.redis.errors import Unavailable
 from weir.router.edge import Edge
-from weir.router.store import keys
 from weir.router.store.records import MsgEvent, QueueRecord, SendResult, Status
 from weir.wire.errors import Simple
 from weir.wire.smp.message import encrypt_message

@@ -14,7 +14,7 @@ from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.crypto.identity import init_identity
 from weir.redis.embedded import Embedded
-from weir.router.config import Redis
+from weir.redis.settings import Redis
 from weir.transport.client import ConnectError
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd

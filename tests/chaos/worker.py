@@ -17,7 +17,8 @@ from typing import Any
 import uvloop
 
 from tests.chaos.journal import QUOTA, Attempt, Writer
-from weir.client.smp import ClientError, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import SmpClient
 from weir.crypto.keys import KeyPair
 from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials

@@ -35,7 +35,7 @@ from weir.wire.smp.commands import NSUB, SUB, SUBS, ServiceRole
 from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, MSG, Reply
 from weir.wire.smp.transmission import ClientTransmission, ServerTransmission
 
-CONFIG = AgentConfig(first_retry=0.01, max_retry=0.05)
+CONFIG = AgentConfig(first_retry=0.01, max_retry=0.05, refused_after=0)
 OTHER_ID = b"other-service-id-24-byte"
 
 
@@ -278,6 +278,18 @@ async def test_tg_svc_13_refused_service_falls_back_to_queues(script: Script, to
         )
         assert agent.active_service is None and agent.pending_service is None
         assert list(agent.active) == list(own)
+
+
+async def test_a_router_that_refuses_the_service_for_a_moment_keeps_it(script: Script, told: Told) -> None:
+    """A router whose store fails refuses every service. Giving the service up would cost a SUB for each queue."""
+    script.service_id = HandshakeError.BAD_SERVICE
+    config = AgentConfig(first_retry=0.01, max_retry=0.05, refused_after=60)
+    async with SmpAgent(script.address, told, service=service(), config=config) as agent:
+        agent.subscribe_service(ServiceSub(SERVICE_ID, 0, bytes(16)))
+        await asyncio.sleep(0.3)
+        script.service_id = SERVICE_ID
+        assert await told.next() == Connected(SERVICE_ID)
+        assert isinstance(await told.next(), ServiceSubscribed)
 
 
 async def test_service_error_falls_back_to_queues(script: Script, told: Told) -> None:

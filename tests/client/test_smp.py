@@ -5,16 +5,9 @@ import asyncio
 import pytest
 
 from tests.client.scripted import SERVICE_ID, Script, Session
-from weir.client.smp import (
-    CLOSED,
-    CommandNotSent,
-    ConnectionClosed,
-    NoServiceSession,
-    ReplyTimeout,
-    Request,
-    ServiceSub,
-    SmpClient,
-)
+from weir.client.base import CLOSED
+from weir.client.errors import CommandNotSent, ConnectionClosed, NoServiceSession, ReplyTimeout
+from weir.client.smp import Request, ServiceSub, SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyType, generate
 from weir.transport.smp import ServiceCredentials
@@ -146,3 +139,22 @@ async def test_chosen_correlation_id(script: Script) -> None:
     async with await SmpClient.connect(script.address) as client:
         assert await client.send(PING(), corr_id=b"c" * 24) == PONG()
         assert script.sessions[0].received[0].corr_id == b"c" * 24
+
+
+async def test_send_each_says_what_became_of_each(script: Script) -> None:
+    keys = [generate() for _ in range(4)]
+    ids = [b"queue-%018d" % n for n in range(4)]
+    script.keys.update(zip(ids, keys, strict=True))
+    script.keys[ids[1]] = generate()
+    script.answer = lambda session, one: None if one.entity_id == ids[2] else Session.default(session, one)
+    async with await SmpClient.connect(script.address, keep_secrets=False) as client:
+        requests = [Request(SUB(), queue_id, key) for queue_id, key in zip(ids, keys, strict=True)]
+        requests.append(Request(SEND(False, bytes(20_000)), ids[3], keys[3]))
+        first, second, third, fourth, fifth = await client.send_each(requests, timeout=0.5)
+        assert (first, second, fourth) == (SOK(), ERR(Simple.AUTH), SOK())
+        assert isinstance(third, ReplyTimeout) and isinstance(fifth, CommandNotSent)
+        assert not client._pending and client._secrets is None
+        script.answer = lambda session, one: session.connection.close()
+        answers = await client.send_each(requests[:2])
+        assert [type(answer) for answer in answers] == [ConnectionClosed] * 2
+        assert await client.send_each([]) == []

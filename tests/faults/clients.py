@@ -12,7 +12,9 @@ from hashlib import sha3_384
 from typing import NamedTuple
 
 from tests.faults.history import Writer
-from weir.client.smp import CLOSED, Answer, ClientError, SmpClient
+from weir.client.base import CLOSED
+from weir.client.errors import ClientError
+from weir.client.smp import Answer, SmpClient
 from weir.crypto.keys import KeyPair, dh, generate
 from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials

@@ -11,7 +11,7 @@ from typing import Any
 from tests.faults.actors import Device, Holder, send
 from tests.faults.checker import check
 from tests.faults.clients import Client, Crowd, Queue
-from weir.client.smp import ClientError
+from weir.client.errors import ClientError
 from weir.crypto.keys import KeyPair
 from weir.wire.errors import Simple
 from weir.wire.smp.commands import ACK, LGET, NSUB, PING, QUE, SUB, SUBS

@@ -14,14 +14,14 @@ import pytest
 import redis
 
 from tests.redis.test_durability import port_of, running, stored
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import TestEdge, open_edge
 from tests.support.ports import free_port
 from tests.support.redis import DEBIAN, SERVERS, client_of, kinds, start_cluster, start_server, until
 from weir.redis.durability import Mode
 from weir.redis.embedded import Embedded
 from weir.redis.errors import UNAVAILABLE
-from weir.redis.partitions import SLOTS
-from weir.router.store import keys
+from weir.redis.partitions import Partitions
 from weir.router.store.records import MsgEvent, Owner, QueueRecord, Status
 
 _SERVER = DEBIAN or SERVERS["valkey"]
@@ -172,7 +172,7 @@ def master_of(nodes: list[Embedded], p: int) -> Embedded:
     for node in nodes:
         with client_of(node) as client:
             for first, last, (_host, port, *_), *_rest in _ranges(client):
-                if first <= SLOTS[p] <= last and port == port_of(node):
+                if first <= Partitions().slots[p] <= last and port == port_of(node):
                     return node
     raise AssertionError("nobody has the slot")
 

@@ -5,9 +5,10 @@ import os
 import pytest
 
 from weir.redis.forms import Constant, Field, Fixed, Key, Length, Number, Variable, wire_form, wire_forms
-from weir.redis.partitions import PARTITIONS
+from weir.redis.partitions import PARTITIONS, Partitions
 from weir.redis.resp import command
 
+TAGS = Partitions().tags
 FIELDS: list[Field] = [
     Key("q", "queue_id", 24),
     Key("m", "queue_id", 24),
@@ -36,17 +37,17 @@ def test_a_form_builds_the_same_bytes_as_command(p: int, service: bytes) -> None
         service,
         b"0",
     ]
-    forms = wire_forms(b"*10\r\n$7\r\nEVALSHA\r\n", FIELDS, b"$1\r\n0\r\n")
+    forms = wire_forms(TAGS, b"*10\r\n$7\r\nEVALSHA\r\n", FIELDS, b"$1\r\n0\r\n")
     assert forms[p](queue_id, msg_id, b"17", operation, 42, service) == command(*words)
 
 
 def test_the_arguments_are_the_names_in_their_order() -> None:
-    form = wire_forms(b"", FIELDS)[0]
+    form = wire_forms(TAGS, b"", FIELDS)[0]
     assert form.__code__.co_varnames == ("queue_id", "msg_id", "rev", "operation", "before", "service")
 
 
 def test_a_value_that_is_sent_apart() -> None:
-    form = wire_forms(b"*3\r\n$3\r\nSET\r\n", [Key("b", "msg_id", 24), Length("size")])[5]
+    form = wire_forms(TAGS, b"*3\r\n$3\r\nSET\r\n", [Key("b", "msg_id", 24), Length("size")])[5]
     msg_id, body = os.urandom(24), os.urandom(1000)
     assert form(msg_id, len(body)) + body + b"\r\n" == command(b"SET", b"{5}:b:" + msg_id, body)
 

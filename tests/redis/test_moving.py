@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.redis.test_durability import port_of, running
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import TestEdge, open_edge
 from tests.support.redis import SERVERS, RedisServer, join_cluster, kinds, start_cluster, until
 from tests.support.reshard import Reshard
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.moving import Moving
-from weir.router.store import keys
 from weir.router.store.records import Entry, MsgEvent, Owner, QueueRecord, SendResult, Status
 
 pytestmark = pytest.mark.timeout(180)

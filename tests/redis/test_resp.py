@@ -20,7 +20,7 @@ def test_every_kind_of_int_is_written_as_its_number(value: bytes | int, written:
 
 
 def test_a_script_call_takes_a_flag_among_its_arguments() -> None:
-    scripts = Scripts(None)
+    scripts = Scripts()
     scripts.shas["page"] = b"a" * 40
     head = scripts.head("page", 1, 3)
     wire = script_call(head, [b"key"], [b"argument", True])

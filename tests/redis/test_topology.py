@@ -10,15 +10,15 @@ import pytest
 from tests.support.redis import RedisServer
 from weir.redis import topology
 from weir.redis.connect import make_topology
-from weir.redis.partitions import PLACES, REGISTRY, SLOTS
+from weir.redis.partitions import PARTITIONS, REGISTRY, Partitions
 from weir.redis.url import parse
-from weir.router.store import keys
 
 
 def test_every_place_has_its_tags_slot() -> None:
-    assert len(SLOTS) == keys.PARTITIONS + 1
-    assert SLOTS[7] == crc_hqx(b"7", 0) % 16384
-    assert PLACES[b"{weir}"] == REGISTRY
+    partitions = Partitions()
+    assert len(partitions.slots) == PARTITIONS + 1
+    assert partitions.slots[7] == crc_hqx(b"7", 0) % 16384
+    assert partitions.places[b"{weir}"] == REGISTRY
 
 
 async def test_a_connection_that_has_just_closed_is_an_oserror(redis_server: RedisServer) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 from weir.client.smp import Answer, Request, SmpClient
 from weir.crypto.authenticator import authenticate
 from weir.crypto.keys import KeyPair, KeyType, dh, generate
-from weir.router.config import Proxy, Queues, Redis, RouterConfig, Transport
+from weir.redis.settings import Redis
+from weir.router.config import Proxy, Queues, RouterConfig, Transport
 from weir.router.edge import Edge
 from weir.surface.settings import Http
 from weir.transport.server import bind

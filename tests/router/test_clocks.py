@@ -14,13 +14,13 @@ import pytest
 
 from tests.router.fleet import Fleet, Peer, router_config, sok
 from tests.router.service import credentials, subs
+from tests.router.store.default_keys import keys
 from tests.support.clock import Clock
 from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.client.smp import SmpClient
 from weir.redis.embedded import binary
 from weir.router.config import RouterConfig
-from weir.router.store import keys
 from weir.wire.smp import commands as cmd
 from weir.wire.smp import ids_hash
 from weir.wire.smp.replies import ALLS, DELD, END, MSG, OK, SOKS

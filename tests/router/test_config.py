@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from weir.config.schema import ConfigError
+from weir.redis.settings import read_key
 from weir.router import config as config_module
-from weir.router.config import SCHEMA, RouterConfig, load, read_placement_key
+from weir.router.config import SCHEMA, RouterConfig, load
 from weir.surface.settings import Information
 
 
@@ -269,10 +270,10 @@ def test_a_placement_key_is_32_bytes(tmp_path: Path) -> None:
     raw.write_bytes(bytes(range(32)))
     text.write_text(bytes(range(32)).hex() + "\n")
     bad.write_text("short")
-    assert read_placement_key(raw) == read_placement_key(text) == bytes(range(32))
+    assert read_key(raw, "a placement key") == read_key(text, "a placement key") == bytes(range(32))
     for path in (bad, tmp_path / "none"):
         with pytest.raises(ConfigError, match=str(path)):
-            read_placement_key(path)
+            read_key(path, "a placement key")
 
 
 def test_every_setting_explains_itself() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.router.fleet import Fleet
 from weir.client.smp import SmpClient
 from weir.router.config import RouterConfig
-from weir.router.surface.view import Fleet as FleetView
+from weir.surface.fleet import Fleet as FleetView
 
 IDLE = 5000
 ATTACKERS = 1500

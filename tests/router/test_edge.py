@@ -15,13 +15,14 @@ from tests.router.fleet import Fleet, router_config
 from tests.router.notifier import nkey
 from tests.router.service import credentials, subs
 from tests.support.ports import free_port
-from weir.client.smp import ConnectionClosed, SmpClient
+from weir.client.errors import ConnectionClosed
+from weir.client.smp import SmpClient
 from weir.redis.embedded import Embedded
 from weir.router.config import RouterConfig
 from weir.router.edge import Edge
 from weir.router.surface.metrics import FLEET, GAUGES, render_fleet
-from weir.router.surface.view import Fleet as FleetView
 from weir.runtime.drain import QUIET
+from weir.surface.fleet import Fleet as FleetView
 from weir.transport.client import ConnectError
 from weir.transport.server import bind
 from weir.wire.smp import commands as cmd

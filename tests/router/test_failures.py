@@ -15,6 +15,7 @@ import pytest
 from tests.router.fleet import Fleet, Peer, body_of, err, router_config, sok
 from tests.router.notifier import nkey, nmsg
 from tests.router.service import credentials, service_id, subs, until_alls
+from tests.router.store.default_keys import keys
 from tests.support.redis import discard, start_server
 from weir.crypto.keys import generate
 from weir.crypto.pem import UnusableFile
@@ -23,7 +24,6 @@ from weir.redis.errors import StoreError
 from weir.router.config import RouterConfig
 from weir.router.edge import Edge
 from weir.router.session.outgoing import Outgoing
-from weir.router.store import keys
 from weir.router.store.records import Swept
 from weir.runtime.settings import Drain
 from weir.transport.server import bind

@@ -15,6 +15,7 @@ import pytest
 from tests.router.commands.test_rfwd import forward, transmission
 from tests.router.fleet import Fleet, Peer, Queue, err, router_config, sok
 from tests.router.service import credentials, subs, until_alls
+from tests.router.store.default_keys import keys
 from tests.router.test_states import COMMANDS, Made, made
 from tests.support.redis import client_of, discard, start_server, until
 from weir.client.smp import Request
@@ -22,7 +23,6 @@ from weir.crypto.keys import generate
 from weir.redis.embedded import Embedded
 from weir.redis.errors import Unavailable
 from weir.router.config import RouterConfig
-from weir.router.store import keys
 from weir.transport.client import ConnectError
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.router.fleet import LIMIT, Fleet, Peer, Queue
+from tests.router.store.default_keys import keys
 from weir.client.smp import Answer, Request
 from weir.crypto.authenticator import sign
 from weir.crypto.certificates import Issued, make_ca, make_online, make_self_signed
 from weir.crypto.keys import KeyPair, dh, generate
+from weir.redis.partitions import PARTITIONS
 from weir.router.edge import Edge
-from weir.router.store import keys
 from weir.transport.server import bind
 from weir.transport.smp import ServiceCredentials
 from weir.wire.smp import commands as cmd
@@ -210,7 +211,7 @@ async def stored_ids(edge: Edge, service_id: bytes) -> set[bytes]:
     """The service's ids as the sets in Redis have them."""
     store = edge.store
     shares = await asyncio.gather(
-        *(store.core.ask(p, b"SMEMBERS", keys.service_queues(p, service_id)) for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"SMEMBERS", keys.service_queues(p, service_id)) for p in range(PARTITIONS))
     )
     return {entity_id for share in shares for entity_id in share}
 
@@ -218,7 +219,7 @@ async def stored_ids(edge: Edge, service_id: bytes) -> set[bytes]:
 async def ready_ids(edge: Edge, service_id: bytes) -> set[bytes]:
     store = edge.store
     shares = await asyncio.gather(
-        *(store.core.ask(p, b"SMEMBERS", keys.service_ready(p, service_id)) for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"SMEMBERS", keys.service_ready(p, service_id)) for p in range(PARTITIONS))
     )
     return {entity_id for share in shares for entity_id in share}
 
@@ -227,7 +228,7 @@ async def owners(edge: Edge, service_id: bytes) -> set[bytes | None]:
     """The owners of the service, over all partitions."""
     store = edge.store
     found = await asyncio.gather(
-        *(store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
+        *(store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(PARTITIONS))
     )
     return set(found)
 
@@ -239,7 +240,7 @@ async def assert_exact(edge: Edge, service_id: bytes, ids: Iterable[bytes]) -> N
     assert await stored_ids(edge, service_id) == ids
     totals = await store.services.service_totals(service_id)
     assert (totals.count, totals.ids_hash) == (len(ids), ids_hash.of_ids(ids))
-    for p in range(keys.PARTITIONS):
+    for p in range(PARTITIONS):
         count, total = await store.core.ask(p, b"HMGET", keys.service(p, service_id), b"c", b"h")
         share = [entity_id for entity_id in ids if store.partition(entity_id) == p]
         assert (int(count or 0), total or ids_hash.EMPTY) == (len(share), ids_hash.of_ids(share))

@@ -39,7 +39,7 @@ async def fill(fleet: Fleet, service: Service, count: int) -> list[bytes]:
     taken = await store.services.takeover(service_id, NOBODY, 0)
     senders = []
     owner = Owner(NOBODY, taken.epoch)
-    async for rcv_id, snd_id in bulk_queues(store.core, count, day=0, owner=owner, service=service_id):
+    async for rcv_id, snd_id, _ in bulk_queues(store.core, count, day=0, owner=owner, service=service_id):
         service.ids.add(rcv_id)
         if len(senders) < WAITING:
             senders.append(snd_id)

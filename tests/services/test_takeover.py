@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.router.fleet import Fleet, err
+from tests.router.store.default_keys import keys
 from tests.services.service import Service, make_queues, messages, owners
 from weir.redis.embedded import Embedded
-from weir.router.store import keys
+from weir.redis.partitions import PARTITIONS
 from weir.router.store.records import EndsEvent, ServiceTotals
 from weir.router.store.store import Store, StoreConfig
 from weir.wire.errors import Simple
@@ -66,7 +67,7 @@ async def stores(redis: Embedded) -> AsyncIterator[list[Store]]:
 
 
 async def owner_in(store: Store, service_id: bytes) -> set[bytes | None]:
-    asked = (store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(keys.PARTITIONS))
+    asked = (store.core.ask(p, b"HGET", keys.service(p, service_id), b"o") for p in range(PARTITIONS))
     return set(await asyncio.gather(*asked))
 
 

@@ -6,15 +6,15 @@ import redis
 
 from tests.support.redis import client_of, until
 from weir.redis.embedded import Embedded
-from weir.redis.partitions import SLOTS, TAGS
+from weir.redis.partitions import Partitions
 
 
 class Reshard:
     """To the next node, or to the one with that number."""
 
     def __init__(self, nodes: list[Embedded], p: int, to: int | None = None) -> None:
-        self._nowhere = TAGS[p] + b":"
-        self.slot = SLOTS[p]
+        self._nowhere = Partitions().tags[p] + b":"
+        self.slot = Partitions().slots[p]
         self._clients = [client_of(node) for node in nodes]
         self._ids = [client.execute_command("CLUSTER", "MYID").decode() for client in self._clients]
         self._ports = [int(node.url.rpartition(":")[2]) for node in nodes]

@@ -2,7 +2,9 @@
 
 import re
 
-from weir.telemetry.metrics import render_edge, sum_edges
+import pytest
+
+from weir.telemetry.metrics import median_ms, render_edge, sum_edges
 
 EDGES = {
     "one": {"clients": 3, "sockets_accepted": 10, "sockets_closed": 6, "handshakes": 1, "folds": 1, "pending_max": 4},
@@ -33,3 +35,18 @@ def test_sum_edges() -> None:
 
 def test_a_maximum_is_not_added_up() -> None:
     assert sum_edges(EDGES.values())["pending_max"] == 9
+
+
+@pytest.mark.parametrize(
+    ("hits", "median"),
+    [
+        ({}, None),
+        ({"50": 1}, 50),
+        ({"50": 9, "100": 1}, 50),
+        ({"50": 1, "100": 2, "1000": 1}, 100),
+        ({"1000": 3, "50": 2}, 1000),
+    ],
+)
+def test_the_median_of_a_histogram(hits: dict[str, int], median: int | None) -> None:
+    stats = {f"pushMs_{bound}": count for bound, count in hits.items()} | {"pushMsSum": 12345, "pushes_x": 7}
+    assert median_ms("pushMs", stats) == median

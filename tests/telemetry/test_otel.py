@@ -1,5 +1,6 @@
 """Spans: trees, links, contexts that travel, and a vocabulary that cannot leak."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -114,6 +115,36 @@ def test_sampling_is_by_ratio() -> None:
     for ratio, low, high in ((0.0, 0, 0), (1.0, 1000, 1000), (0.5, 400, 600)):
         tracer = OtelTracer(InMemorySpanExporter(), ratio=ratio, instance="", batch=False)
         assert low <= sum(tracer.sample("SEND").recording for _ in range(1000)) <= high
+        tracer.close()
+
+
+def test_a_notification_has_one_trace_on_both_routers(tracer: OtelTracer, exporter: InMemorySpanExporter) -> None:
+    nonce, other = bytes(range(24)), InMemorySpanExporter()
+    send = tracer.sample("SEND", nonce=nonce)
+    tracer.begin_notification(nonce, send)
+    tracer.sample("NEW").end()
+    send.end()
+    second = OtelTracer(other, ratio=1, instance="edge-two", batch=False)
+    second.sample_notification("NMSG", nonce).end()
+    second.sample_notification("NMSG of another", bytes(24)).end()
+    second.close()
+    sender, notified = spans(exporter), spans(other)
+    root, nmsg = sender["notification"], notified["NMSG"]
+    assert trace_id(root) == trace_id(nmsg)
+    assert root.context is not None and nmsg.parent is not None and nmsg.parent.span_id == root.context.span_id
+    assert [link.context.trace_id for link in root.links] == [trace_id(sender["SEND"])]
+    traces = {trace_id(one) for one in (*sender.values(), *notified.values())}
+    assert len(traces) == 4, "ids of other traces are random"
+    assert nonce.hex() not in root.to_json() + nmsg.to_json()
+
+
+def test_routers_sample_the_same_notifications() -> None:
+    tracers = [OtelTracer(InMemorySpanExporter(), ratio=0.5, instance="", batch=False) for _ in range(2)]
+    nonces = [os.urandom(24) for _ in range(1000)]
+    sends = [tracers[0].sample("SEND", nonce=nonce).recording for nonce in nonces]
+    assert sends == [tracers[1].sample_notification("NMSG", nonce).recording for nonce in nonces]
+    assert 400 <= sum(sends) <= 600
+    for tracer in tracers:
         tracer.close()
 
 

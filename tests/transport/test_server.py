@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.transport.peer import Heard, Router, raw_peer
-from weir.client.smp import ConnectionClosed, SmpClient
+from weir.client.errors import ConnectionClosed
+from weir.client.smp import SmpClient
 from weir.crypto.certificates import fingerprint, make_self_signed
 from weir.crypto.identity import init_identity, renew_online
 from weir.crypto.keys import generate

@@ -3,14 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import strategies as st
 
+from weir.crypto import p256
 from weir.crypto.keys import spki
 from weir.wire import errors as e
 from weir.wire.address import ServerHost, parse_host
 from weir.wire.error_codec import for_version
 from weir.wire.ntf import handshake as nh
 from weir.wire.ntf import types as n
+from weir.wire.ntf.device_token import WebPushToken
 from weir.wire.smp import commands as c
 from weir.wire.smp import handshake as h
 from weir.wire.smp import ids_hash
@@ -201,7 +204,23 @@ client_hello = st.builds(
 )
 service_response = st.one_of(st.builds(h.ServiceAccepted, short), st.builds(h.ServiceRefused, transport_error))
 
-device_token = st.builds(n.DeviceToken, st.sampled_from(n.PushProvider), short)
+p256_point = st.integers(1, 2**64).map(
+    lambda scalar: p256.point(ec.derive_private_key(scalar, ec.SECP256R1()).public_key())
+)
+web_push_token = st.builds(
+    WebPushToken,
+    st.from_regex(r"[a-z0-9]{1,20}(\.[a-z0-9-]{1,20}){0,3}", fullmatch=True),
+    st.none() | st.integers(1, 65535),
+    st.just("") | st.from_regex(r"/[A-Za-z0-9_~?=&%/-]{0,150}", fullmatch=True),
+    st.binary(min_size=16, max_size=16),
+    p256_point,
+)
+device_token = st.one_of(
+    st.builds(
+        n.DeviceToken, st.sampled_from([one for one in n.PushProvider if one is not n.PushProvider.WEB_PUSH]), short
+    ),
+    web_push_token.map(lambda token: token.device_token),
+)
 private_key = st.one_of(
     raw_key.map(lambda raw: bytes.fromhex("302e020100300506032b657004220420") + raw),
     raw_key.map(lambda raw: bytes.fromhex("302e020100300506032b656e04220420") + raw),

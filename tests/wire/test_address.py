@@ -17,6 +17,8 @@ _TEXT = "4OHi4-Tl5ufo6err7O3u7_Dx8vP09fb3-Pn6-_z9_v8="
         (f"smp://{_TEXT}@a.org,b.onion:1", SmpAddress(_PRINT, ("a.org", "b.onion"), 1)),
         (f"smp://{_TEXT}@[::1]:5223", SmpAddress(_PRINT, ("::1",), 5223)),
         (f"ntf://{_TEXT}@ntf.example.org", SmpAddress(_PRINT, ("ntf.example.org",), scheme="ntf")),
+        (f"ntf://{_TEXT}@a.org?vapid=B_-", SmpAddress(_PRINT, ("a.org",), scheme="ntf", query="vapid=B_-")),
+        (f"ntf://{_TEXT}@[::1],a.org:1?x=?", SmpAddress(_PRINT, ("::1", "a.org"), 1, scheme="ntf", query="x=?")),
     ],
 )
 def test_both_ways(text: str, address: SmpAddress) -> None:
@@ -47,6 +49,8 @@ def test_padding_may_be_left_out() -> None:
         "smp://AAAA@host",
         "smp://!@host",
         f"smp://{_TEXT}@h\u0444",
+        f"smp://{_TEXT}@h:1?vapid=B",
+        f"ntf://{_TEXT}@?vapid=B",
     ],
 )
 def test_not_an_address(text: str) -> None:

@@ -10,7 +10,6 @@ queues one by one. Those SUBs associate the queues with the service again, if th
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,26 +25,19 @@ from weir.client.events import (
     ServiceDisconnected,
     ServiceEnded,
     ServiceFailed,
-    ServiceSubscribed,
     ServiceUnavailable,
     Subscribed,
     SubscribeErrors,
-    mismatch,
 )
-from weir.client.smp import Answer, ClientError, NoServiceSession, Request, ServiceSub, SmpClient, UnexpectedReply
+from weir.client.reconnecting import Reconnecting, has_lost_queues, subscribe_service
+from weir.client.smp import Answer, Request, ServiceSub, SmpClient
 from weir.crypto.keys import KeyPair
-from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
-from weir.wire.errors import HandshakeError
 from weir.wire.smp import ids_hash
 from weir.wire.smp.commands import NSUB, SUB, ServiceRole
 from weir.wire.smp.replies import ALLS, DELD, END, ENDS, ERR, MSG, NMSG, OK, SOK
 from weir.wire.smp.transmission import ServerTransmission
-
-_log = logging.getLogger(__name__)
-
-_SERVICE_REFUSED = (HandshakeError.BAD_SERVICE, HandshakeError.BAD_AUTH)
 
 Queues = dict[bytes, KeyPair]
 
@@ -60,11 +52,13 @@ class AgentConfig:
     """The number of SUBs that wait for a reply at once."""
     ping_interval: float = 600.0
     """The time without work after which the agent sends PING; 0: never."""
+    refused_after: float = 30.0
+    """The time for which the router must refuse the service before the agent subscribes to its queues one by one."""
     connect: dict[str, Any] = field(default_factory=dict)
     """Options of `weir.transport.smp.connect`."""
 
 
-class SmpAgent:
+class SmpAgent(Reconnecting):
     """Subscriptions to queues of one router, as recipient or (role NOTIFIER) as notifier.
 
     `service_queues` returns the queues of the service, for the case that they must be subscribed to one by one.
@@ -82,8 +76,13 @@ class SmpAgent:
         config: AgentConfig | None = None,
     ) -> None:
         self.address = address
-        self.config = config or AgentConfig()
-        self.client: SmpClient | None = None
+        self.config = config = config or AgentConfig()
+        super().__init__(
+            first_retry=config.first_retry,
+            max_retry=config.max_retry,
+            ping_interval=config.ping_interval,
+            refused_after=config.refused_after,
+        )
         self.active: Queues = {}
         self.pending: Queues = {}
         self.active_service: ServiceSub | None = None
@@ -93,8 +92,6 @@ class SmpAgent:
         self._service = service
         self._load_service_queues = service_queues
         self._associated: Queues = {}
-        self._wake = asyncio.Event()
-        self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "SmpAgent":
@@ -140,61 +137,28 @@ class SmpAgent:
         if self._task is None and not self._closing:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def _run(self) -> None:
-        """An unexpected error, e.g. of the owner's callback, does not end the agent: it connects again."""
-        while not self._closing:
-            try:
-                await self._work()
-            except Exception as error:
-                _log.error("the agent failed and connects again (%s)", type(error).__name__)
-                await asyncio.sleep(self.config.first_retry)
+    async def _open(self) -> SmpClient:
+        return await SmpClient.connect(self.address, service=self._service, **self.config.connect)
 
-    async def _work(self) -> None:
-        retry = self.config.first_retry
-        while not self._closing:
-            try:
-                client = await SmpClient.connect(self.address, service=self._service, **self.config.connect)
-            except ConnectError as error:
-                if self._service is not None and error.error in _SERVICE_REFUSED:
-                    self._service = None
-                    await self._service_unavailable()
-                    continue
-                await asyncio.sleep(retry)
-                retry = min(retry * 2, self.config.max_retry)
-                continue
-            retry = self.config.first_retry
-            await self._serve_connection(client)
+    async def _service_refused(self) -> bool:
+        if self._service is None:
+            return False
+        self._service = None
+        await self._service_unavailable()
+        return True
 
-    async def _serve_connection(self, client: SmpClient) -> None:
-        self.client = client
+    def _on_connected(self, client: SmpClient) -> None:
         client.on_event = self._on_event
-        client.on_close = self._wake.set
         self._notify(Connected(client.service_id))
-        try:
-            while not client.closed.is_set():
-                self._wake.clear()
-                await self._subscribe_pending(client)
-                await self._wait_for_work(client)
-        except ClientError:
-            client.connection.abort()
-            await client.closed.wait()
-        finally:
-            client.connection.close()
-            if not self._closing:
-                self._mark_disconnected()
 
-    async def _wait_for_work(self, client: SmpClient) -> None:
-        """Wait for work. PING fails with ClientError if the router no longer answers."""
-        interval = self.config.ping_interval or None
-        while not self._wake.is_set():
-            try:
-                async with asyncio.timeout(interval):
-                    await self._wake.wait()
-            except TimeoutError:
-                await client.ping()
+    async def _work(self, client: SmpClient) -> None:
+        if self.pending_service is not None:
+            await self._subscribe_service(client, self.pending_service)
+        while self.pending:
+            ids = list(self.pending)[: self.config.batch]
+            await self._subscribe_queues(client, {queue_id: self.pending[queue_id] for queue_id in ids})
 
-    def _mark_disconnected(self) -> None:
-        self.client = None
+    def _on_disconnected(self) -> None:
         if self.active_service is not None:
             service, self.active_service = self.active_service, None
             self.pending_service = self.pending_service or service
@@ -206,30 +170,17 @@ class SmpAgent:
 
     # Subscribing
 
-    async def _subscribe_pending(self, client: SmpClient) -> None:
-        if self.pending_service is not None:
-            await self._subscribe_service(client, self.pending_service)
-        while self.pending:
-            ids = list(self.pending)[: self.config.batch]
-            await self._subscribe_queues(client, {queue_id: self.pending[queue_id] for queue_id in ids})
-
     async def _subscribe_service(self, client: SmpClient, expected: ServiceSub) -> None:
-        if client.service_id != expected.service_id:
+        result = await subscribe_service(client, self._role, expected)
+        if isinstance(result, ServiceUnavailable):
             await self._service_unavailable()
-            return
-        try:
-            subscribed = await client.subscribe_service(self._role, expected.count, expected.ids_hash)
-        except NoServiceSession:
-            await self._service_unavailable()
-            return
-        except UnexpectedReply as error:
-            self.pending_service = None
-            self._notify(ServiceFailed(expected, error.reply))
             return
         self.pending_service = None
-        self.active_service = subscribed
-        self._notify(ServiceSubscribed(expected, subscribed, mismatch(expected, subscribed)))
-        if expected.count > 0 and subscribed.count == 0:
+        self._notify(result)
+        if isinstance(result, ServiceFailed):
+            return
+        self.active_service = result.subscribed
+        if has_lost_queues(result):
             await self._service_unavailable(expected)
 
     async def _service_unavailable(self, expected: ServiceSub | None = None) -> None:

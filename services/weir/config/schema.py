@@ -46,6 +46,7 @@ class Schema(Generic[C]):
 
     `check` returns the problems of settings that contradict each other. `resolve` makes relative paths relative to the
     file's directory. `other_variables` are environment variables that have the prefix of a setting but other uses.
+    `other_names` are further names of environment variables that set a setting; PREFIX_SECTION_KEY wins over them.
     """
 
     config: type[C]
@@ -54,6 +55,7 @@ class Schema(Generic[C]):
     check: Callable[[C, Places], list[Problem]]
     resolve: Callable[[C, Path], C]
     other_variables: frozenset[str] = frozenset()
+    other_names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def sections(self) -> Iterator[tuple[str, type[Any]]]:
         """Yield (name, dataclass) of every section, in the order of the documentation."""
@@ -130,7 +132,11 @@ class Schema(Generic[C]):
         return problems
 
     def _environment(self, environ: Mapping[str, str], problems: list[Problem]) -> list[Raw]:
-        raws = []
+        raws = [
+            Raw(section, key, environ[name], "environment", 0, shown_key=name)
+            for name, (section, key) in self.other_names.items()
+            if name in environ
+        ]
         for section, item in self.settings():
             name = self.environment_name(section, item.name)
             if name in environ:

@@ -88,6 +88,19 @@ def packed_spki(packed: bytes) -> bytes:
     return _PREFIXES[_BY_TAG[packed[0]]] + packed[1:]
 
 
+def pack_private(der: bytes) -> bytes:
+    """The short form of a private key that `parse_private` accepts: one type byte and the raw key."""
+    found = parse_private(der)
+    if found is None:
+        raise ValueError("not a private key of the protocol")
+    return _TAGS[found[0]] + found[1]
+
+
+def packed_private(packed: bytes) -> bytes:
+    """The PKCS8 object of a private key in its short form."""
+    return _PKCS8[_BY_TAG[packed[0]]] + packed[1:]
+
+
 def public_of(key_type: KeyType, private: bytes) -> bytes:
     if key_type == "x25519":
         return sodium.x25519_public(private)

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 import re
-from importlib.resources.abc import Traversable
+from collections.abc import Sequence
 
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
@@ -22,20 +22,24 @@ from weir.redis.errors import UNAVAILABLE, StoreError
 from weir.redis.moving import Moving, as_asking, first_wire
 from weir.redis.mux import Mux
 from weir.redis.operations import CTX, ON_REPLY, Op, needs_its_slot
-from weir.redis.partitions import PLACES, SLOTS
+from weir.redis.partitions import Partitions
+from weir.redis.scripts import Folders
 from weir.redis.topology import Topology
 from weir.redis.url import Node, RedisUrl
 from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
 
-_TAG = re.compile(rb"\{(\d+|weir)\}:")
 _RETRY_DELAY = 0.2
 
 
 class Cluster(Topology):
-    def __init__(self, url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> None:
-        super().__init__(url, deadline=deadline, lua=lua)
+    def __init__(
+        self, url: RedisUrl, *, deadline: float, lua: Folders = (), partitions: Partitions | None = None
+    ) -> None:
+        super().__init__(url, deadline=deadline, lua=lua, partitions=partitions)
+        name, prefix = (re.escape(text) for text in (self.partitions.name, self.partitions.prefix.encode()))
+        self._tag = re.compile(rb"\{(%b\d+|%b)\}:" % (prefix + rb"\." if prefix else b"", name))
         self._owners: list[Node] = []
         self._by_node: dict[Node, Mux] = {}
         self._named: Node | None = None  # the node that MOVED named last: other nodes may learn of the change later
@@ -80,7 +84,7 @@ class Cluster(Topology):
                 continue
             if state["cluster_state"] != "ok":
                 continue
-            owners = _owners(ranges, seed)
+            owners = _owners(ranges, seed, self.partitions.slots)
             if owners is not None:
                 return owners
         if isinstance(refused, (AuthenticationError, ResponseError)):
@@ -131,13 +135,17 @@ class Cluster(Topology):
                 await mux.close()
 
     def _route(self, op: Op, was: Mux) -> None:
-        place = _place(op)
+        place = self._place(op)
         if place is not None:
             self.muxes[place].resubmit([op])
         elif was in self.muxes:
             was.resubmit([op])
         else:
             op[ON_REPLY](UNAVAILABLE, op[CTX])  # without a key: it was meant for this node, which is gone
+
+    def _place(self, op: Op) -> int | None:
+        tag = self._tag.search(first_wire(op))
+        return None if tag is None else self.partitions.places[tag.group(0)[:-1]]
 
     def _moved(self, error: ReplyError, node: Node) -> None:
         if error.code == "MOVED":
@@ -149,14 +157,14 @@ class Cluster(Topology):
         if isinstance(op[CTX], Moving):
             op[CTX].still_migrating()
             return
-        place = _place(op)
+        place = self._place(op)
         assert place is not None  # only a command with a key gets ASK
         if error.code == "ASK" and not needs_its_slot(op):
             self._mux(_named(error, node)).resubmit([as_asking(op)])
             return
         mux = self.muxes[place]
         if not isinstance(mux, Moving):
-            mux = self.muxes[place] = Moving(mux, place, self._settled, self.deadline)
+            mux = self.muxes[place] = Moving(mux, place, self.partitions.tags[place], self._settled, self.deadline)
         mux.take_back(op)
 
     def _settled(self, moving: Moving) -> None:
@@ -191,25 +199,21 @@ class Cluster(Topology):
             await asyncio.sleep(_RETRY_DELAY)
 
 
-def _place(op: Op) -> int | None:
-    tag = _TAG.search(first_wire(op))
-    return None if tag is None else PLACES[tag.group(0)[:-1]]
-
-
 def _named(error: ReplyError, node: Node) -> Node:
     """MOVED slot host:port, ASK slot host:port; the same host when it names none."""
     host, _, port = str(error).split()[2].rpartition(":")
     return Node(node.host if host in ("", "?") else host, int(port))
 
 
-def _owners(ranges: list[list[object]], seed: Node) -> list[Node] | None:
-    owners: list[Node | None] = [None] * len(SLOTS)
+def _owners(ranges: list[list[object]], seed: Node, slots: Sequence[int]) -> list[Node] | None:
+    """The master of each slot in `slots`. None while some slots have none."""
+    owners: list[Node | None] = [None] * len(slots)
     for first, last, master, *_replicas in ranges:
         host, port = master[0], master[1]  # type: ignore[index]
         host = host.decode() if isinstance(host, bytes) else str(host or "")
         node = Node(host or seed.host, int(port))
-        for place, slot in enumerate(SLOTS):
+        for place, slot in enumerate(slots):
             if first <= slot <= last:  # type: ignore[operator]
                 owners[place] = node
     found = [node for node in owners if node is not None]
-    return found if len(found) == len(SLOTS) else None
+    return found if len(found) == len(slots) else None

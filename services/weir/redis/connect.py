@@ -4,10 +4,11 @@ This module is above the topologies, so that no topology imports another one.
 """
 
 import asyncio
-from importlib.resources.abc import Traversable
 
 from weir.redis.durability import Durability, Mode, replicated, waitaof
 from weir.redis.errors import StoreError
+from weir.redis.partitions import Partitions
+from weir.redis.scripts import Folders
 from weir.redis.topology import OneMaster, Topology
 from weir.redis.url import RedisUrl
 
@@ -17,13 +18,14 @@ _RETRY_DELAY, _ATTEMPT_LIMIT = 0.5, 5.0  # seconds
 async def connect(
     url: RedisUrl,
     *,
-    lua: Traversable,
+    lua: Folders,
     deadline: float,
     mode: Mode,
     replicas: int,
     replication_limit: float,
     limit: float,
     patience: float,
+    partitions: Partitions | None = None,
 ) -> Topology:
     """A connected topology. Raises OSError or StoreError.
 
@@ -33,7 +35,7 @@ async def connect(
     now = asyncio.get_running_loop().time
     end = now() + patience
     while True:
-        topology = make_topology(url, deadline=deadline, lua=lua)
+        topology = make_topology(url, deadline=deadline, lua=lua, partitions=partitions)
         try:
             async with asyncio.timeout(min(limit, _ATTEMPT_LIMIT)):
                 await topology.probe()
@@ -49,14 +51,16 @@ async def connect(
         await asyncio.sleep(_RETRY_DELAY)
 
 
-def make_topology(url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> Topology:
-    """A topology that is not connected yet. `lua` is the folder of the scripts that its connections load."""
+def make_topology(
+    url: RedisUrl, *, deadline: float, lua: Folders = (), partitions: Partitions | None = None
+) -> Topology:
+    """A topology that is not connected yet. `lua` are the folders of the scripts that its connections load."""
     if url.kind == "cluster":
         # Imported here, because redis-py is slow to import and an edge on one master does not need it.
         from weir.redis.cluster import Cluster
 
-        return Cluster(url, deadline=deadline, lua=lua)
-    return OneMaster(url, deadline=deadline, lua=lua)
+        return Cluster(url, deadline=deadline, lua=lua, partitions=partitions)
+    return OneMaster(url, deadline=deadline, lua=lua, partitions=partitions)
 
 
 async def choose_durability(topology: Topology, mode: Mode, *, replicas: int, replication_limit: float) -> Durability:

@@ -26,6 +26,7 @@ _MEANINGS: Final = {
     "NOREPLICAS": "Redis has too few replicas",
     "NOPERM": "Redis' access list lacks a right",
     "NOAUTH": "Redis wants a password",
+    "damaged": "a record in Redis cannot be read",
     "WRONGTYPE": "Redis has a key of a foreign kind",
 }
 _INTERVAL: Final = 60.0  # seconds between two lines about one kind; also the time that a failure counts as recent

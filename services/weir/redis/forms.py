@@ -4,7 +4,7 @@ A command is declared as a list of fields. `wire_forms` makes one function per p
 fields that are not constant, in their order, and returns the command as it goes to Redis:
 
     fields = [Key("q", "queue_id", 24), Variable("rev"), Fixed("operation", 8), Constant(b"5")]
-    acks = wire_forms(scripts.head("ack", 1, 3), fields)
+    acks = wire_forms(tags, scripts.head("ack", 1, 3), fields)
     wire = acks[p](queue_id, rev, operation)
 
 The functions are generated, as dataclasses generate theirs: one bytes template and one `%`, with the lengths of the
@@ -14,12 +14,11 @@ variable fields beside them, is the fastest way to build such a command in CPyth
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from weir.redis.partitions import PARTITIONS
 from weir.redis.resp import bulk
 
 
 class Key(NamedTuple):
-    """A key `{p}:kind:id` of the partition p; `length` is the length of the id."""
+    """A key `tag:kind:id` in the partition of the tag; `length` is the length of the id."""
 
     kind: str
     name: str
@@ -59,8 +58,10 @@ class Constant(NamedTuple):
 Field = Key | Variable | Fixed | Number | Length | Constant
 
 
-def wire_forms(start: bytes, fields: Sequence[Field], end: bytes = b"") -> list[Callable[..., bytes]]:
-    """A function for each partition. A name that is in several fields is one argument."""
+def wire_forms(
+    tags: Sequence[bytes], start: bytes, fields: Sequence[Field], end: bytes = b""
+) -> list[Callable[..., bytes]]:
+    """A function for each tag. A name that is in several fields is one argument."""
     names: dict[str, None] = {}
     values: list[str] = []
     for field in fields:
@@ -73,21 +74,21 @@ def wire_forms(start: bytes, fields: Sequence[Field], end: bytes = b"") -> list[
     source = f"lambda template: lambda {', '.join(names)}: template % ({', '.join(values)},)"
     generate: Callable[[bytes], Callable[..., bytes]] = eval(source, {"__builtins__": {"len": len}})
     return [
-        generate(_literal(start) + b"".join([_placeholder(field, p) for field in fields]) + _literal(end))
-        for p in range(PARTITIONS)
+        generate(_literal(start) + b"".join([_placeholder(field, tag) for field in fields]) + _literal(end))
+        for tag in tags
     ]
 
 
 def wire_form(fields: Sequence[Field]) -> Callable[..., bytes]:
     """The function for a part of a command that is the same in every partition: fields without a key."""
-    return wire_forms(b"", fields)[0]
+    return wire_forms((b"",), b"", fields)[0]
 
 
-def _placeholder(field: Field, p: int) -> bytes:
+def _placeholder(field: Field, tag: bytes) -> bytes:
     match field:
         case Key(kind, _, length):
-            prefix = b"{%d}:%b:" % (p, kind.encode())
-            return b"$%d\r\n%b%%b\r\n" % (len(prefix) + length, prefix)
+            prefix = b"%b:%b:" % (tag, kind.encode())
+            return b"$%d\r\n%b%%b\r\n" % (len(prefix) + length, _literal(prefix))
         case Variable():
             return b"$%d\r\n%b\r\n"
         case Fixed(_, length):

@@ -18,7 +18,6 @@ from typing import Any, Final
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.mux import Mux
 from weir.redis.operations import WIRE, Op, needs_its_slot
-from weir.redis.partitions import TAGS
 from weir.redis.resp import command
 
 _PAUSE: Final = 0.02
@@ -52,12 +51,14 @@ class Moving(Mux):
     Queued commands fail at the usual deadline. `on_settled` is called when the slot stays at the source.
     """
 
-    def __init__(self, source: Mux, place: int, on_settled: "Callable[[Moving], None]", deadline: float) -> None:
+    def __init__(
+        self, source: Mux, place: int, tag: bytes, on_settled: "Callable[[Moving], None]", deadline: float
+    ) -> None:
         super().__init__(_no_connection, list, deadline=deadline)
         self.place = place
         self._source = source
         self._on_settled = on_settled
-        self._probe = command(b"EXISTS", TAGS[place] + b":")
+        self._probe = command(b"EXISTS", tag + b":")
         self._ask_source()
 
     def take_back(self, op: Op) -> None:

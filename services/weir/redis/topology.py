@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -15,9 +14,9 @@ from weir.redis.errors import StoreError
 from weir.redis.failures import Failures
 from weir.redis.lookup import look_up
 from weir.redis.mux import Mux
-from weir.redis.partitions import TAGS
+from weir.redis.partitions import Partitions
 from weir.redis.resp import command
-from weir.redis.scripts import Scripts
+from weir.redis.scripts import Folders, Scripts
 from weir.redis.sentinel import Sentinels
 from weir.redis.url import Node, RedisUrl
 from weir.telemetry.errors import log_mistake
@@ -32,10 +31,13 @@ _WATCH_EVERY = 2.0  # seconds between two questions to Sentinel while connected
 
 
 class Topology:
-    """`muxes[p]` is the connection to the node of partition p, `muxes[REGISTRY]` to the node of the {weir} keys."""
+    """`muxes[p]` is the connection to the node of partition p, `muxes[REGISTRY]` to the node of the registry's keys."""
 
-    def __init__(self, url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> None:
+    def __init__(
+        self, url: RedisUrl, *, deadline: float, lua: Folders = (), partitions: Partitions | None = None
+    ) -> None:
         self.url = url
+        self.partitions = partitions or Partitions()
         self.muxes: list[Mux] = []
         self.deadline = deadline
         self.scripts = Scripts(lua)
@@ -181,8 +183,10 @@ class OneMaster(Topology):
     but not from this edge, does not hear that another one took its place, and answers until Sentinel reaches it.
     """
 
-    def __init__(self, url: RedisUrl, *, deadline: float, lua: Traversable | None = None) -> None:
-        super().__init__(url, deadline=deadline, lua=lua)
+    def __init__(
+        self, url: RedisUrl, *, deadline: float, lua: Folders = (), partitions: Partitions | None = None
+    ) -> None:
+        super().__init__(url, deadline=deadline, lua=lua, partitions=partitions)
         self._sentinels = Sentinels(url) if url.kind == "sentinel" else None
         self._watching: asyncio.Task[None] | None = None
         self._dialled: Node | None = None
@@ -204,7 +208,7 @@ class OneMaster(Topology):
             on_down=lambda: self.on_down(),
             failures=self.failures,
         )
-        self.muxes[:] = [mux] * len(TAGS)
+        self.muxes[:] = [mux] * len(self.partitions.tags)
         mux.start_soon()
         await mux.started
         if self._sentinels is not None:

@@ -5,7 +5,6 @@ An edge is a process that owns sockets and no state. Killing an edge loses nothi
 
 from __future__ import annotations
 
-import resource
 import socket
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -13,30 +12,29 @@ from time import monotonic, time
 
 from weir.redis.durability import Mode
 from weir.redis.errors import Unavailable
-from weir.router.config import RouterConfig, read_placement_key
+from weir.redis.settings import read_key
+from weir.router.config import RouterConfig
 from weir.router.expiry import Sweeper
 from weir.router.router import Shared
 from weir.router.session.session import Session
 from weir.router.store.records import ServiceError
 from weir.router.store.store import Store, StoreConfig
 from weir.router.surface.control import start_control
-from weir.router.surface.http import start_http, start_metrics
+from weir.router.surface.http import site
 from weir.router.surface.tasks import work
 from weir.router.surface.view import ClientInfo
 from weir.runtime import edge as runtime
+from weir.runtime.configured import edge_config
 from weir.runtime.counters import increase
 from weir.runtime.process import raise_descriptor_limit, run_until_stopped
 from weir.runtime.rate import SAMPLE_INTERVAL, Rate
-from weir.surface.control.port import ControlPort
-from weir.surface.http import HttpServer
+from weir.surface.edge import Endpoints
 from weir.telemetry.setup import open_tracing
 from weir.transport.identity import ServerIdentity
-from weir.transport.server import TransportConfig
+from weir.transport.server import TransportConfig, bind_shared
 from weir.transport.smp import SMP, ServiceOffer, SmpConnection
 from weir.wire.address import SmpAddress
 from weir.wire.errors import HandshakeError
-
-_OTHER_DESCRIPTORS = 100  # Redis (a cluster has several nodes), listening sockets, viewers, files
 
 
 class Edge(runtime.Edge[SmpConnection, Session]):
@@ -50,9 +48,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         ratio = 1.0 if telemetry.trace_sessions == "all" else telemetry.sample_ratio
         self._tracer = open_tracing(telemetry.traces, ratio=ratio, instance=self.edge_id)
         self.router = Shared(config, store, self._tracer)
-        self._http: HttpServer | None = None
-        self._control: ControlPort | None = None
-        self._metrics: HttpServer | None = None
+        self._endpoints = Endpoints()
         self._saved: dict[str, int] = {}  # the part of `counted` that the store has
         self._sent = Rate()
 
@@ -96,12 +92,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
 
     async def start_program(self) -> None:
         config = self.config
-        if config.http.port:
-            self._http = await start_http(self)
-            if config.http.metrics and config.http.metrics_port:
-                self._metrics = await start_metrics(self)
-        if config.control.port:
-            self._control = await start_control(self)
+        await self._endpoints.open(self, site, config.http, config.control, start_control, bind_shared)
         self.store.broadcast.work = partial(work, self)
         self.background.every("the sample for rates", SAMPLE_INTERVAL, self._sample, at_once=True)
         self.background.every("the sweeper", config.queues.sweep_interval, Sweeper(self.router).sweep)
@@ -113,9 +104,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         await self.router.close()
 
     async def close_program(self) -> None:
-        for server in (self._http, self._metrics, self._control):
-            if server is not None:
-                await server.close()
+        await self._endpoints.close()
         await self.store.close()
         self._tracer.close()
 
@@ -139,7 +128,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
 
     @property
     def http_port(self) -> int | None:
-        return None if self._http is None else self._http.port
+        return self._endpoints.http_port
 
     @property
     def address(self) -> str:
@@ -181,41 +170,26 @@ class Edge(runtime.Edge[SmpConnection, Session]):
 
 
 def _edge_config(config: RouterConfig) -> runtime.EdgeConfig:
-    transport, inactive = config.transport, config.inactive_clients
-    return runtime.EdgeConfig(
-        listen=transport.listen,
-        ports=transport.ports,
-        transport=TransportConfig(
-            handshake_timeout=transport.handshake_timeout,
-            half_open=transport.half_open,
-            max_clients=transport.max_clients or _most_clients(config.proxy.relay_limit),
-            send_timeout=transport.send_timeout,
-            outgoing_bytes=transport.outgoing_bytes,
-            outgoing_low_bytes=transport.outgoing_low_bytes,
+    transport = config.transport
+    return edge_config(
+        transport,
+        config.drain,
+        config.inactive_clients,
+        connections=config.proxy.relay_limit,
+        limits=TransportConfig(
+            outgoing_bytes=transport.outgoing_bytes, outgoing_low_bytes=transport.outgoing_low_bytes
         ),
-        drain_rate=config.drain.rate,
-        drain_grace=config.drain.grace,
-        idle_ttl=inactive.ttl if inactive.disconnect else None,
-        idle_check=inactive.check_interval,
     )
-
-
-def _most_clients(relays: int) -> int:
-    """As many as file descriptors allow. The rest is for Redis, health, metrics, the control port and relays.
-
-    An edge without free descriptors could not connect to Redis again, and would look dead to its orchestrator.
-    """
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return limit - min(limit // 4, relays + _OTHER_DESCRIPTORS)
 
 
 def _store_config(config: RouterConfig) -> StoreConfig:
     redis, queues = config.redis, config.queues
     return StoreConfig(
         url=redis.url,
+        prefix=redis.prefix,
         password=redis.password,
         password_file=redis.password_file,
-        placement_key=read_placement_key(redis.placement_key),
+        placement_key=read_key(redis.placement_key, "a placement key"),
         durability=Mode(redis.durability),
         replicas=redis.replicas,
         replication_limit=redis.replica_timeout,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weir.runtime.counters import Counters
+from weir.runtime.counters import Counters, add_ms
 
 
 @dataclass(slots=True)
@@ -122,21 +122,13 @@ class Stats(Counters):
 
     def subscribed_service(self, seconds: float) -> None:
         """Count the time from SUBS to SOKS."""
-        _add_ms(self.subsToSoksMs, seconds)
+        add_ms(self.subsToSoksMs, seconds)
         self.subsToSoksMsSum += round(seconds * 1000)
 
     def folded(self, seconds: float) -> None:
         """Count the time from SUBS to ALLS."""
-        _add_ms(self.subsToAllsMs, seconds)
+        add_ms(self.subsToAllsMs, seconds)
         self.subsToAllsMsSum += round(seconds * 1000)
-
-
-_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 600_000)
-
-
-def _add_ms(buckets: dict[int, int], seconds: float) -> None:
-    bucket = next((limit for limit in _MS if seconds * 1000 <= limit), _MS[-1])
-    buckets[bucket] = buckets.get(bucket, 0) + 1
 
 
 def _bucket(seconds: int) -> int:

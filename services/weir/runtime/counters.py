@@ -28,3 +28,12 @@ class Counters:
 def increase(since: dict[str, int], now: dict[str, int]) -> dict[str, int]:
     """The difference between two `totals`."""
     return {name: count - since.get(name, 0) for name, count in now.items() if count != since.get(name, 0)}
+
+
+_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 600_000)
+
+
+def add_ms(buckets: dict[int, int], seconds: float) -> None:
+    """Count a time in the bucket of its milliseconds, for `weir.telemetry.metrics.histogram`."""
+    bucket = next((limit for limit in _MS if seconds * 1000 <= limit), _MS[-1])
+    buckets[bucket] = buckets.get(bucket, 0) + 1

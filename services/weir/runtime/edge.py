@@ -27,7 +27,7 @@ from weir.runtime.supervisor import Supervisor
 from weir.transport.connection import Connection, Handler
 from weir.transport.identity import ServerIdentity
 from weir.transport.protocol import C, Protocol
-from weir.transport.server import Listener, TransportConfig, bind, every_host, serve
+from weir.transport.server import Listener, TransportConfig, bind_shared, serve
 
 REPORT_INTERVAL = 5.0  # seconds between two reports of counters and gauges that nobody asks for
 REPORT_PAUSE = 0.7  # seconds: whoever asks for a report again within this time gets the one before
@@ -161,8 +161,7 @@ class Edge(ABC, Generic[C, S]):
             self.background.every("the check for idle clients", config.idle_check, self._disconnect_idle)
 
     def _bind(self, ports: Iterable[int]) -> list[socket.socket]:
-        host = every_host(self._edge_config.listen)
-        return [bind(host, port, reuse_port=True) for port in ports]
+        return [bind_shared(self._edge_config.listen, port) for port in ports]
 
     def reload_identity(self) -> None:
         """Use a new online certificate for new clients. Connected clients stay."""

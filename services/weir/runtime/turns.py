@@ -101,10 +101,10 @@ class Share(Generic[W]):
 class Turns:
     """The turns of all connections of one event loop."""
 
-    __slots__ = ("_loop", "_ring", "_scheduled", "_shared_until", "last")
+    __slots__ = ("_ring", "_scheduled", "_shared_until", "last", "loop")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._ring: deque[Share[Any]] = deque()
         self._scheduled = False
         self._shared_until = 0.0
@@ -113,19 +113,19 @@ class Turns:
     def heard(self, connection: object) -> None:
         """Note that a block came from another connection than the block before."""
         self.last = connection
-        self._shared_until = self._loop.time() + _ALONE
+        self._shared_until = self.loop.time() + _ALONE
 
     @property
     def alone(self) -> bool:
         """Whether blocks of only one connection have come lately."""
-        return self._loop.time() >= self._shared_until
+        return self.loop.time() >= self._shared_until
 
     def enqueue(self, share: Share[Any]) -> None:
         """Put a share that has work into the ring."""
         self._ring.append(share)
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._slice)
+            self.loop.call_soon(self._slice)
 
     def _slice(self) -> None:
         ring = self._ring
@@ -138,7 +138,7 @@ class Turns:
             if share.waiting:
                 ring.append(share)
         if ring:
-            self._loop.call_soon(self._slice)
+            self.loop.call_soon(self._slice)
         else:
             self._scheduled = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -16,6 +16,7 @@ from aiohttp import web
 
 from weir.surface import page
 from weir.surface.outage import Outage
+from weir.surface.settings import Http
 from weir.telemetry.errors import log_mistake
 from weir.telemetry.metrics import CONTENT_TYPE
 
@@ -71,6 +72,24 @@ async def serve_site(site: Site, sock: socket.socket) -> HttpServer:
     await runner.setup()
     await web.SockSite(runner, sock).start()
     return HttpServer(runner, sock.getsockname()[1])
+
+
+Bind = Callable[[str, int], socket.socket]
+"""Binds a socket to an address and a port, beside other edges on this machine."""
+
+
+async def serve_page(site: Site, http: Http, bind: Bind) -> HttpServer:
+    """Serve the page and health, and the metrics if they have no port of their own."""
+    if not http.page:
+        site = replace(site, page=None)
+    if http.metrics_port or not http.metrics:
+        site = replace(site, metrics=None, edge_metrics=None)
+    return await serve_site(site, bind(http.listen, http.port))
+
+
+async def serve_metrics(site: Site, http: Http, bind: Bind) -> HttpServer:
+    """Serve the metrics and health, on the port of the metrics."""
+    return await serve_site(replace(site, page=None), bind(http.metrics_listen, http.metrics_port))
 
 
 def make_app(site: Site) -> web.Application:

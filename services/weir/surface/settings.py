@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 
 from weir.config import kinds
+from weir.config.file import Problem
 from weir.config.kinds import setting
+from weir.config.schema import Places
 
 
 @dataclass(frozen=True)
 class Control:
     port: int = setting(kinds.PORT, 0, "control port; 0: off (the reference server uses 5224)")
     listen: str = setting(kinds.ADDRESS, "127.0.0.1", "address that the control port listens on")
+
+
+@dataclass(frozen=True)
+class ControlPasswords:
+    """Part of the section [auth]."""
+
+    control_port_admin_password: str | None = setting(kinds.PASSWORD, None, "control port: the admin's password")
+    control_port_user_password: str | None = setting(kinds.PASSWORD, None, "control port: the user's password")
+
+
+def check_passwords(passwords: ControlPasswords, places: Places) -> list[Problem]:
+    admin, user = passwords.control_port_admin_password, passwords.control_port_user_password
+    if admin is None or admin != user:
+        return []
+    return [places.problem("auth", "control_port_user_password", "control_port_user_password: same as the admin's")]
 
 
 @dataclass(frozen=True)
@@ -48,3 +66,26 @@ class Information:
     hosting_type: str | None = setting(
         kinds.choice("virtual", "dedicated", "colocation", "owned"), None, "kind of hosting"
     )
+
+
+def check_information(information: Information, places: Places) -> list[Problem]:
+    # The reference server writes hosting_type into every ini, so it does not count as information.
+    given = [f.name for f in fields(information) if getattr(information, f.name) and f.name != "hosting_type"]
+    if information.source_code is not None or not given:
+        return []
+    return [places.problem("information", given[0], "source_code: needed when any other information is given")]
+
+
+def check_ports(http: Http, ports: Iterable[int], places: Places) -> list[Problem]:
+    """Two servers on one port. Edges share their ports with SO_REUSEPORT, so that the system would not refuse it."""
+    taken = dict.fromkeys(ports, "in [transport] ports")
+    used = [("port", http.port)] if http.port else []
+    if used and http.metrics and http.metrics_port:
+        used.append(("metrics_port", http.metrics_port))
+    problems = []
+    for key, port in used:
+        if port in taken:
+            problems.append(places.problem("http", key, f"{key}: {port} is {taken[port]} already"))
+        if http.listen == http.metrics_listen:
+            taken[port] = "the port of the web page"
+    return problems

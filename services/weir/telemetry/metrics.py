@@ -45,6 +45,17 @@ REDIS = tuple(
     )
 )
 
+ENDED_CONNECTIONS = Metric(
+    "weir_connections_ended",
+    "counter",
+    "Connections that an edge has ended. refused: [transport] max_clients, file descriptors, or the edge stops. "
+    "crowded_out: half_open. timed_out: handshake_timeout. failed: an error in the handshake. stalled: send_timeout.",
+    tuple(
+        (f'{{reason="{reason}"}}', f"connections_{reason}")
+        for reason in ("refused", "crowded_out", "timed_out", "failed", "stalled")
+    ),
+)
+
 
 def render_edge(
     gauges: Numbers, stats: Numbers, *, ready: bool, uptime: float, version: str, redis_errors: Numbers | None = None
@@ -102,9 +113,25 @@ def gauge(name: str, text: str, value: int, labels: str = "") -> list[str]:
     return [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name}{labels} {value}"]
 
 
+def median_ms(number: str, stats: Numbers) -> int | None:
+    """The upper bound of the bucket that has the median of a histogram, in milliseconds. None: nothing was counted."""
+    buckets = _buckets(number, stats)
+    left = sum(hits for _, hits in buckets) / 2
+    for milliseconds, hits in buckets:
+        left -= hits
+        if left <= 0:
+            return milliseconds
+    return None
+
+
+def _buckets(number: str, stats: Numbers) -> list[tuple[int, int]]:
+    """(upper bound in ms, hits) of a histogram."""
+    return sorted((int(k[len(number) + 1 :]), v) for k, v in stats.items() if k.startswith(number + "_"))
+
+
 def histogram(name: str, text: str, number: str, stats: Numbers) -> list[str]:
     """A histogram in seconds from counters `<number>_<upper bound in ms>` and `<number>Sum`."""
-    buckets = sorted((int(k[len(number) + 1 :]), v) for k, v in stats.items() if k.startswith(number + "_"))
+    buckets = _buckets(number, stats)
     lines = [f"# HELP {name} {text}", f"# TYPE {name} histogram"]
     below = 0
     for milliseconds, hits in buckets:

@@ -3,6 +3,10 @@
 A span's context is 25 bytes: trace id, span id and flags. Inbox events and stored messages carry the context, so the
 spans of another edge that delivers the message belong to the same trace.
 
+Nothing of a trace goes from an SMP router to a notification router. Both know the nonce of a notification, which is
+random and belongs to nothing else. The ids of the notification's trace are a hash of the nonce. So both routers put
+their spans into the same trace, and both sample the same notifications.
+
 Attributes come from a closed vocabulary of numbers and protocol words. An id, a key, an address or a message body
 cannot get into a span.
 """
@@ -12,11 +16,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace import Span as SdkSpan
@@ -91,6 +97,18 @@ class OtelSpan(Span):
         self._span.end()
 
 
+class _Ids(RandomIdGenerator):
+    """Random ids, unless `given` has the context that the next root span shall have."""
+
+    given: SpanContext | None = None
+
+    def generate_trace_id(self) -> int:
+        return super().generate_trace_id() if self.given is None else self.given.trace_id
+
+    def generate_span_id(self) -> int:
+        return super().generate_span_id() if self.given is None else self.given.span_id
+
+
 class OtelTracer(Tracer):
     """Starts recorded spans and exports them. `instance` tells the edges of a fleet apart."""
 
@@ -99,17 +117,32 @@ class OtelTracer(Tracer):
     def __init__(self, exporter: SpanExporter, *, ratio: float, instance: str, batch: bool = True) -> None:
         self._ratio = ratio
         self._random = random.Random().random
+        self._ids = _Ids()
         self._provider = TracerProvider(
             ALWAYS_ON,  # `sample` decides before a span is made: a span that the SDK drops costs 13 µs
             Resource({"service.name": "weir-edge", "service.instance.id": instance}),
             shutdown_on_exit=False,
+            id_generator=self._ids,
         )
         processor = BatchSpanProcessor(exporter) if batch else SimpleSpanProcessor(exporter)
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("weir")
 
-    def sample(self, name: str, *, always: bool = False) -> Span:
-        return self.start(name) if always or self._random() < self._ratio else NULL_SPAN
+    def sample(self, name: str, *, always: bool = False, nonce: bytes = b"") -> Span:
+        return self.start(name) if always or self._draw(nonce) < self._ratio else NULL_SPAN
+
+    def _draw(self, nonce: bytes) -> float:
+        return int.from_bytes(nonce[:6], "big") / 2**48 if nonce else self._random()
+
+    def begin_notification(self, nonce: bytes, send: Span) -> None:
+        self._ids.given = _read(_notification_context(nonce))
+        try:
+            self.start("notification", links=[send.context()]).end()
+        finally:
+            self._ids.given = None
+
+    def sample_notification(self, name: str, nonce: bytes) -> Span:
+        return self.start(name, _notification_context(nonce)) if self._draw(nonce) < self._ratio else NULL_SPAN
 
     def start(self, name: str, parent: bytes | Span | None = None, links: Sequence[bytes] = ()) -> Span:
         if isinstance(parent, OtelSpan):
@@ -127,6 +160,10 @@ class OtelTracer(Tracer):
 
     def close(self) -> None:
         self._provider.shutdown()
+
+
+def _notification_context(nonce: bytes) -> bytes:
+    return sha256(b"weir notification trace" + nonce).digest()[: CONTEXT_LENGTH - 1] + b"\1"
 
 
 def _read(context: bytes) -> SpanContext | None:

@@ -45,8 +45,18 @@ class Tracer:
 
     recording = False
 
-    def sample(self, name: str, *, always: bool = False) -> Span:
-        """Start a root span at random, by the configured ratio, or in any case with `always`; else return NULL_SPAN."""
+    def sample(self, name: str, *, always: bool = False, nonce: bytes = b"") -> Span:
+        """Start a root span at random, by the configured ratio, or in any case with `always`; else return NULL_SPAN.
+
+        With a notification's nonce, the nonce decides instead of chance: all routers decide alike.
+        """
+        return NULL_SPAN
+
+    def begin_notification(self, nonce: bytes, send: Span) -> None:
+        """Record the root span of a notification's trace. It links to the SEND that the notification is of."""
+
+    def sample_notification(self, name: str, nonce: bytes) -> Span:
+        """Start a span in a notification's trace if the nonce is sampled; else return NULL_SPAN."""
         return NULL_SPAN
 
     def start(self, name: str, parent: bytes | Span | None = None, links: Sequence[bytes] = ()) -> Span:

@@ -244,6 +244,11 @@ def bind(host: str | None, port: int, *, reuse_port: bool = False) -> socket.soc
     return socket.create_server((host or "", port), family=family, reuse_port=reuse_port, backlog=_BACKLOG)
 
 
+def bind_shared(listen: str, port: int) -> socket.socket:
+    """Make a listening socket on a configured address. Other edges on this machine may listen on the same port."""
+    return bind(every_host(listen), port, reuse_port=True)
+
+
 async def serve(
     protocol: Protocol[C],
     config: TransportConfig,

@@ -5,6 +5,9 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
+from weir.config.kinds import SOCKS_FORM
+
+_DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 9050
 _VERSION = 5
 _NO_AUTH, _USER_PASSWORD = 0, 2
 _ADDRESS_SIZES = {1: 4, 4: 16}
@@ -26,6 +29,15 @@ class SocksProxy(NamedTuple):
     host: str
     port: int
     credentials: tuple[bytes, bytes] | None = None
+
+
+def parse_socks(setting: str) -> SocksProxy:
+    """The proxy that a setting of the kind SOCKS names."""
+    match = SOCKS_FORM.fullmatch(setting)
+    assert match is not None, "the configuration has checked the form"
+    host, user = (match["host"] or _DEFAULT_HOST).strip("[]"), match["user"]
+    credentials = None if user is None else (user.encode(), match["password"].encode())
+    return SocksProxy(host, int(match["port"] or _DEFAULT_PORT), credentials)
 
 
 async def dial(proxy: SocksProxy, host: str, port: int) -> socket.socket:

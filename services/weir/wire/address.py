@@ -1,4 +1,5 @@
-"""Server addresses: `smp://<fingerprint>[:<basic auth>]@host1,host2[:port]` (protocol, "SMP queue URI").
+"""Server addresses: `smp://<fingerprint>[:<basic auth>]@host1,host2[:port]` (protocol, "SMP queue URI"). An NTF address
+may have a query, in which a router publishes its key for Web Push.
 
 The fingerprint is the SHA-256 of the CA certificate, base64url.
 """
@@ -75,13 +76,16 @@ def _fingerprint(text: bytes) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class SmpAddress:
-    """`fingerprint` has 32 bytes. A `port` of None stands for the default port of the scheme."""
+    """`fingerprint` has 32 bytes. A `port` of None stands for the default port of the scheme. Only an NTF address has a
+    `query`: the text after `?`.
+    """
 
     fingerprint: bytes
     hosts: tuple[str, ...]
     port: int | None = None
     basic_auth: bytes | None = None
     scheme: str = "smp"
+    query: str = ""
 
     @staticmethod
     def parse(text: str) -> "SmpAddress | None":
@@ -96,6 +100,9 @@ class SmpAddress:
         fingerprint = _fingerprint(key_hash)
         if fingerprint is None or (auth is not None and not _is_auth(auth)):
             return None
+        query = b""
+        if scheme == b"ntf":
+            rest, _, query = rest.partition(b"?")
         hosts: list[str] = []
         at = 0
         while True:
@@ -113,14 +120,14 @@ class SmpAddress:
             if number is None or not 0 < int(number[1]) < 65536:
                 return None
             port = int(number[1])
-        return SmpAddress(fingerprint, tuple(hosts), port, auth, scheme.decode())
+        return SmpAddress(fingerprint, tuple(hosts), port, auth, scheme.decode(), query.decode("latin-1"))
 
     def __str__(self) -> str:
         key_hash = base64.urlsafe_b64encode(self.fingerprint).decode()
         auth = "" if self.basic_auth is None else ":" + self.basic_auth.decode("latin-1")
         hosts = ",".join(f"[{host}]" if ":" in host else host for host in self.hosts)
         port = "" if self.port is None else f":{self.port}"
-        return f"{self.scheme}://{key_hash}{auth}@{hosts}{port}"
+        return f"{self.scheme}://{key_hash}{auth}@{hosts}{port}" + (f"?{self.query}" if self.query else "")
 
     @property
     def server_host(self) -> ServerHost:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, body_of, err, sok
 from tests.router.links import link_queue
-from weir.client.smp import ConnectionClosed, Request
+from weir.client.errors import ConnectionClosed
+from weir.client.smp import Request
 from weir.crypto.keys import KeyType, generate
 from weir.wire.errors import Simple
 from weir.wire.smp import commands as cmd

@@ -10,9 +10,10 @@ from tests.support import crypto_mb
 from weir.crypto import multibuffer
 from weir.crypto.authenticator import authenticate, sign
 from weir.crypto.keys import KeyPair, KeyType, dh, generate, public_of
-from weir.router.commands import verification
-from weir.router.commands.verification import Ahead, Verifier, is_contact, is_secured_messaging
+from weir.router.commands.verification import Verifier, is_contact, is_secured_messaging
 from weir.router.store.records import EntityStatus, QueueRecord
+from weir.runtime import verification
+from weir.runtime.verification import Ahead
 from weir.wire.errors import CommandError, ErrorType, Simple
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.commands import Command, QueueMode, ServiceRole

@@ -7,7 +7,8 @@ import pytest
 from tests.router.fleet import Fleet
 from tests.router.service import service_id, subs
 from tests.router.session.test_outgoing import until
-from weir.client.smp import Answer, ConnectionClosed
+from weir.client.errors import ConnectionClosed
+from weir.client.smp import Answer
 from weir.crypto.keys import generate
 from weir.router.delivery import ownership
 from weir.router.store.records import NewQueue, NewResult

@@ -6,72 +6,12 @@ import pytest
 
 from tests.router.fleet import Fleet
 from tests.router.proxied import server_host
-from weir.config import kinds
 from weir.router.config import Proxy, RouterConfig
 from weir.router.proxy.relays import RelayError, Relays
-from weir.transport.socks import SocksProxy
 from weir.wire.address import ServerHost
 from weir.wire.errors import BrokerErrorTag
 
 ONION = "a" * 56 + ".onion"
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, ["a.example", "b.example"]),
-        ({"socks_proxy": "127.0.0.1:9050"}, ["a.example", "b.example", ONION]),
-        ({"socks_proxy": "127.0.0.1:9050", "host_mode": "onion"}, [ONION, "a.example", "b.example"]),
-        ({"socks_proxy": "127.0.0.1:9050", "host_mode": "onion", "required_host_mode": True}, [ONION]),
-        ({"required_host_mode": True}, ["a.example", "b.example"]),
-        ({"host_mode": "onion", "required_host_mode": True}, []),
-    ],
-)
-async def test_hosts(settings: dict[str, object], expected: list[str]) -> None:
-    relays = Relays(Proxy(**settings))  # type: ignore[arg-type]
-    hosts = (b"a.example", ONION.encode(), b"b.example")
-    assert relays._hosts(ServerHost(hosts, b"", bytes(32))) == expected
-    await relays.close()
-
-
-@pytest.mark.parametrize(
-    ("setting", "proxy"),
-    [
-        ("127.0.0.1:9150", SocksProxy("127.0.0.1", 9150)),
-        ("tor.example", SocksProxy("tor.example", 9050)),
-        (":9150", SocksProxy("127.0.0.1", 9150)),
-        ("@127.0.0.1:9150", SocksProxy("127.0.0.1", 9150)),
-        ("[::1]:9150", SocksProxy("::1", 9150)),
-        ("me:secret@localhost:9150", SocksProxy("localhost", 9150, (b"me", b"secret"))),
-        ("socks5://me:secret@[::1]", SocksProxy("::1", 9050, (b"me", b"secret"))),
-    ],
-)
-async def test_where_the_socks_proxy_is(setting: str, proxy: SocksProxy) -> None:
-    assert kinds.SOCKS.read(setting) == setting
-    relays = Relays(Proxy(socks_proxy=setting))
-    assert relays._socks == proxy
-    await relays.close()
-
-
-@pytest.mark.parametrize("setting", ["", "@", "me@host:9050", "host:port", "host:70000", "::1", "two words"])
-def test_what_is_no_socks_proxy(setting: str) -> None:
-    with pytest.raises(ValueError, match=r"expected \[user:password@\]host:port"):
-        kinds.SOCKS.read(setting)
-
-
-async def test_own_relays() -> None:
-    relays = Relays(Proxy(own_server_domains=("example.org",)))
-
-    def own(host: bytes) -> bool:
-        return relays.is_own(ServerHost((host,), b"", bytes(32)))
-
-    assert [own(host) for host in (b"example.org", b"smp1.example.org", b"badexample.org", b"example.com")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    await relays.close()
 
 
 @pytest.mark.parametrize(

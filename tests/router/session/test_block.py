@@ -180,7 +180,7 @@ async def test_a_connection_that_works_without_end_rests(fleet: Fleet, monkeypat
     other.on_blocks([PING])
     client.incoming.share.charge(perf_counter(), perf_counter() + 30)
     with monkeypatch.context() as patch:
-        patch.setattr(client.shared, "loop", Timers(loop, timers))
+        patch.setattr(client.shared.turns, "loop", Timers(loop, timers))
         client.on_blocks([PING, PINGS])
         client.on_blocks([PING])
         for _ in range(100):

@@ -8,10 +8,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.router.fleet import Fleet, sok
+from tests.router.notifier import nkey, nmsg
 from tests.router.service import credentials, subs, until_alls
 from weir.router.config import RouterConfig
 from weir.telemetry.otel import OtelTracer
 from weir.wire.smp import ids_hash
+from weir.wire.smp.commands import NSUB
 from weir.wire.smp.replies import OK, SOKS
 
 
@@ -67,6 +69,23 @@ async def test_a_message_across_edges(traced: Traced) -> None:
     assert links(msg) == links(ack) == [send.context.span_id], "linked to the SEND on the other edge"
     assert msg.resource.attributes["service.instance.id"] != send.resource.attributes["service.instance.id"]
     assert msg.parent is None and ack.parent is None
+
+
+async def test_a_notification_across_edges(traced: Traced) -> None:
+    fleet = traced.fleet
+    r, s, n = await fleet.client(0), await fleet.client(0), await fleet.client(1)
+    queue = await r.new(secure=True)
+    notifier = await nkey(r, queue)
+    await n.do(NSUB(), notifier.ntf_id, notifier.key)
+    assert await s.send(queue, b"1", True) == OK()
+    await nmsg(n, notifier)
+    spans = traced.take()
+    [send] = [span for span in spans if span.name == "SEND"]
+    [begun] = [span for span in spans if span.name == "notification"]
+    [sent] = [span for span in spans if span.name == "NMSG"]
+    assert send.context is not None and begun.context is not None and sent.parent is not None
+    assert links(begun) == [send.context.span_id]
+    assert sent.parent.span_id == begun.context.span_id, "on the edge that has the notifier"
 
 
 async def test_a_fold(traced: Traced) -> None:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.store_edge import StoreEdge
 from weir.crypto.keys import generate
 from weir.router.store.records import (
     AckResult,
     Entry,
-    Event,
     NewLink,
     NewNotifier,
     NewQueue,
@@ -51,47 +51,8 @@ def new_gen() -> int:
     return next(_generations)
 
 
-class TestEdge:
-    __test__ = False
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.events: list[Event] = []
-        self.lost = 0
-        self.restored = 0
-        self._came = asyncio.Event()
-        store.on_event = self._on_event
-        store.on_lost = self._on_lost
-        store.on_restored = self._on_restored
-
-    def _on_event(self, event: Event) -> None:
-        self.events.append(event)
-        self._came.set()
-
-    def _on_lost(self) -> None:
-        self.lost += 1
-        self._came.set()
-
-    def _on_restored(self) -> None:
-        self.restored += 1
-        self._came.set()
-
-    async def until(self, condition: Callable[[], bool], limit: float = 20.0) -> None:
-        """Waits for events (or a lost or restored lease) that make the condition true."""
-        async with asyncio.timeout(limit):
-            while not condition():
-                self._came.clear()
-                await self._came.wait()
-
-    async def settled(self) -> list[Event]:
-        """All events that Redis has for this edge by now."""
-        self.store.inbox.drain_all()
-        for _ in range(3):
-            await asyncio.gather(*(mux.ask(b"*1\r\n$4\r\nPING\r\n") for mux in self.store.topology.nodes))
-        return self.events
-
-    async def close(self) -> None:
-        await self.store.close()
+class TestEdge(StoreEdge):
+    store: Store
 
     # Calls
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.redis.proxy import Proxy
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import NOW, open_edge
 from weir.redis.embedded import Embedded
-from weir.router.store import keys
 from weir.router.store.events import parse_event
 from weir.router.store.records import (
     BlockedEvent,

@@ -4,9 +4,9 @@ import asyncio
 
 from tests.redis.proxy import Proxy
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import open_edge
 from weir.redis.embedded import Embedded
-from weir.router.store import keys
 from weir.router.store.records import MsgEvent, Owner, SendResult, Status
 
 

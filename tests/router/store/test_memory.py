@@ -32,7 +32,7 @@ async def test_an_idle_queue_and_a_message(kind: str) -> None:
             assert client.object("encoding", b"{%d}:q:%b" % (p, made[0][0])) in (b"listpack", b"ziplist")
             start = used()
             body = os.urandom(16122)
-            for rcv_id, _ in made[:500]:
+            for rcv_id, *_ in made[:500]:
                 rec = await edge.rcv(rcv_id)
                 assert rec is not None
                 for _ in range(2):

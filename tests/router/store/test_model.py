@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import NOW, TODAY, TestEdge, open_edge
 from tests.router.store.model import Model, Queue, Service, Token
 from tests.support.redis import SERVERS, client_of, discard, start_server
 from weir.redis.embedded import Embedded
-from weir.router.store import keys
 from weir.router.store.records import DeleteResult, Entry, NsubResult, NtfItem, QueueInfo, QueueRecord, Status
 
 QUOTA = 4

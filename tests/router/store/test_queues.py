@@ -5,9 +5,9 @@ import os
 import pytest
 
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import KEY, NOW, awaited
 from weir.crypto.keys import generate
-from weir.router.store import keys
 from weir.router.store.records import (
     BlockedEvent,
     DeldEvent,

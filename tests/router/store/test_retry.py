@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.redis.proxy import Proxy
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import KEY, NOW, TODAY, TestEdge, awaited, open_edge
+from tests.support.store_retry import Retries, Step
 from weir.crypto.keys import generate
-from weir.redis import operations, resp, scripts
-from weir.router.store import keys
+from weir.redis import scripts
 from weir.router.store.core import LUA
 from weir.router.store.records import (
     EndEvent,
@@ -29,14 +30,12 @@ from weir.router.store.records import (
 )
 from weir.wire.smp.commands import LinkData, QueueMode, ServiceRole
 
-EDGE, OTHER = b"edge1", b"edge2"
 SERVICE, SERVICE2 = b"v" * 24, b"w" * 24
 KEY2 = generate("ed448").spki
 ITEM = NtfItem(NOW, b"n" * 24, b"meta")
 FP, FP2 = b"f" * 32, b"g" * 32
 
-Scenario = Callable[[TestEdge, TestEdge, "Ids"], Awaitable["Step"]]
-Step = Callable[[], Awaitable[Any]]
+Scenario = Callable[[TestEdge, TestEdge, "Ids"], Awaitable[Step]]
 SCENARIOS: dict[str, tuple[str, Scenario]] = {}
 
 
@@ -476,53 +475,16 @@ async def sweep_inbox(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: _sweep(edge)
 
 
-_RANDOM = {b"w", b"created", b"a", b"until", b"fromTime"}  # fields that hold the time or an operation's id
+# Fields that hold the time, or what is drawn.
+_RANDOM = frozenset((b"w", b"created", b"a", b"until", b"fromTime", b"f" + FP, b"f" + FP2))
 
 
-async def dump(edge: TestEdge) -> dict[bytes, Any]:
-    """All that Redis holds, but leases and what is there for a moment."""
-    contents: dict[bytes, Any] = {}
-    for key in await edge.store.core.ask(0, b"KEYS", b"*"):
-        if b":e:" in key[:6] or key.startswith((keys.SWEEPER, keys.STATS + b":")):
-            continue
-        kind = await edge.store.core.ask(0, b"TYPE", key)
-        if kind == b"hash":
-            flat = await edge.store.core.ask(0, b"HGETALL", key)
-            fields = zip(flat[::2], flat[1::2], strict=True)
-            contents[key] = {f: v for f, v in fields if f not in _RANDOM and not (FP in f or FP2 in f)}
-        elif kind == b"list":
-            contents[key] = await edge.store.core.ask(0, b"LRANGE", key, 0, -1)
-        elif kind == b"zset":
-            contents[key] = await edge.store.core.ask(0, b"ZRANGE", key, 0, -1)
-        elif kind == b"set":
-            contents[key] = sorted(await edge.store.core.ask(0, b"SMEMBERS", key))
-        else:
-            contents[key] = await edge.store.core.ask(0, b"GET", key)
-    return contents
+def passing(key: bytes) -> bool:
+    """Leases, and what is there for a moment."""
+    return b":e:" in key[:6] or key.startswith((keys.sweeper, keys.stats + b":"))
 
 
-async def attempt(proxy: Proxy, name: str, *, lose: bool) -> tuple[Any, dict[bytes, Any], list[Any]]:
-    script, prepare = SCENARIOS[name]
-    settings: dict[str, Any] = {"quota": 3, "poll": 1000.0, "lease": 100.0}
-    direct = await open_edge(f"redis://{proxy._target[0]}:{proxy._target[1]}", edge=OTHER, **settings)
-    await direct.store.core.ask(0, b"FLUSHALL")
-    edge = await open_edge(proxy.url, edge=EDGE, **settings)
-    await direct.store.core.ask(0, b"SET", b"{0}:dummy", b"1")
-    direct.store.leases.renew()
-    step = await prepare(edge, direct, Ids(edge))
-    await direct.settled()
-    if lose:
-        proxy.lose_answer_to(edge.store.topology.scripts.shas[script])
-    before = proxy.lost
-    result = await step()
-    assert proxy.lost == before + lose, "the scenario did not call its script"
-    events = [(type(e).__name__, e) for e in await direct.settled()]
-    for one in (edge, edge, direct, direct):  # the second drain removes the events that the first has handled
-        await one.settled()
-    contents = await dump(direct)
-    await edge.close()
-    await direct.close()
-    return result, contents, events
+RETRIES = Retries(open_edge, {"quota": 3, "poll": 1000.0, "lease": 100.0}, passing, _RANDOM)
 
 
 def comparable(name: str, contents: dict[bytes, Any]) -> dict[bytes, Any]:
@@ -536,21 +498,15 @@ def comparable(name: str, contents: dict[bytes, Any]) -> dict[bytes, Any]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_a_lost_answer(proxy: Proxy, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    retried: list[bytes] = []
+    script, prepare = SCENARIOS[name]
 
-    def recording(wire: bytes) -> bytes:
-        retried.append(wire)
-        return resp.as_retry(wire)
+    async def prepared(edge: TestEdge, other: TestEdge) -> Step:
+        return await prepare(edge, other, Ids(edge))
 
-    monkeypatch.setattr(operations, "as_retry", recording)
-    whole = await attempt(proxy, name, lose=False)
-    assert not retried
-    broken = await attempt(proxy, name, lose=True)
-    sha = scripts.Scripts(LUA).shas[SCENARIOS[name][0]]
-    assert any(sha in wire for wire in retried)
-    assert broken[0] == whole[0]
-    assert comparable(name, broken[1]) == comparable(name, whole[1])
-    assert broken[2] == whole[2]
+    whole, broken = await RETRIES.lose_an_answer(proxy, script, prepared, monkeypatch)
+    assert broken.result == whole.result
+    assert comparable(name, broken.contents) == comparable(name, whole.contents)
+    assert broken.events == whole.events
 
 
 def test_every_script_has_a_scenario() -> None:

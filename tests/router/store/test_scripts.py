@@ -1,12 +1,10 @@
 """The scripts as files: headers, includes, what they may do."""
 
-import ast
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.lua import check_header, constants, unused_includes
 from weir.redis.scripts import Scripts, expand, names
 from weir.router.store import messages, registry, subscriptions
 from weir.router.store.core import LUA
@@ -14,26 +12,10 @@ from weir.router.store.events import Kind
 from weir.router.store.records import NOTIFICATION, QUOTA_MARKER, Assoc, Entry, NtfItem, Regained, Status
 from weir.router.store.subscriptions import SUBSCRIBED
 
-FOLDER = Path(str(LUA))
-
 
 @pytest.mark.parametrize("name", names(LUA))
 def test_a_header_says_what_it_does(name: str) -> None:
-    header = []
-    for line in (FOLDER / f"{name}.lua").read_text().splitlines():
-        if not line.startswith("--"):
-            break
-        header.append(line)
-    text = "\n".join(header)
-    assert re.search(r"^-- [A-Z]", text)
-    for part in ("-- KEYS ", "-- ARGV ", "-- Answers "):
-        assert part in text, f"{name} lacks {part}"
-
-
-@pytest.mark.parametrize("name", names(LUA))
-def test_a_header_says_what_a_retry_does(name: str) -> None:
-    text = (FOLDER / f"{name}.lua").read_text()
-    assert "'1' on a retry" in text[: re.search(r"^[^-]", text, re.MULTILINE).start()]  # type: ignore[union-attr]
+    check_header(LUA, name)
 
 
 @pytest.mark.parametrize("name", names(LUA))
@@ -44,40 +26,31 @@ def test_includes_are_expanded_once(name: str) -> None:
     assert text.count("local function first_entry(") <= 1
 
 
-def constants(name: str) -> dict[str, Any]:
-    """The `local A, B = 1, 2` of a script or an include."""
-    found: dict[str, Any] = {}
-    text = (FOLDER / f"{name}.lua").read_text()
-    for left, right in re.findall(r"^local ([A-Z_, ]+) = ([^-\n]+)", text, re.MULTILINE):
-        found |= zip(left.split(", "), map(ast.literal_eval, right.strip().split(", ")), strict=True)
-    return found
-
-
 def test_python_and_lua_have_the_same_statuses() -> None:
-    assert constants("include/status") == {status.name: status.value for status in Status}
+    assert constants(LUA, "include/status") == {status.name: status.value for status in Status}
 
 
 def test_python_and_lua_have_the_same_associations() -> None:
     expected = {f"ASSOC_{assoc.name}": assoc.value for assoc in Assoc}
-    assert constants("include/association") == expected | {"SUBSCRIBED": subscriptions.SUBSCRIBED}
+    assert constants(LUA, "include/association") == expected | {"SUBSCRIBED": subscriptions.SUBSCRIBED}
     assert {SUBSCRIBED + assoc.value for assoc in Assoc}.isdisjoint(status.value for status in Status)
 
 
 def test_python_and_lua_have_the_same_answers_to_ack() -> None:
-    assert constants("include/acked") == {"EXPIRED": messages.EXPIRED, "REMOVED": messages.REMOVED}
+    assert constants(LUA, "include/acked") == {"EXPIRED": messages.EXPIRED, "REMOVED": messages.REMOVED}
 
 
 def test_python_and_lua_have_the_same_answers_about_services() -> None:
-    assert constants("ensure_service") == {"OTHER_ROLE": registry.OTHER_ROLE, "REPLACED": registry.REPLACED}
-    assert constants("rotate") == {"UNKNOWN": registry.UNKNOWN, "TAKEN": registry.TAKEN}
+    assert constants(LUA, "ensure_service") == {"OTHER_ROLE": registry.OTHER_ROLE, "REPLACED": registry.REPLACED}
+    assert constants(LUA, "rotate") == {"UNKNOWN": registry.UNKNOWN, "TAKEN": registry.TAKEN}
 
 
 def test_python_and_lua_have_the_same_answers_to_reassert() -> None:
-    assert constants("include/regain") == {state.name: state.value for state in Regained}
+    assert constants(LUA, "include/regain") == {state.name: state.value for state in Regained}
 
 
 def test_python_and_lua_have_the_same_layout_of_an_entry() -> None:
-    lua = constants("include/entry")
+    lua = constants(LUA, "include/entry")
     assert (lua["NOTIFICATION"], lua["QUOTA_MARKER"]) == (NOTIFICATION, QUOTA_MARKER)
     raw = Entry(b"m" * 24, 0x01020304, 3, b"t" * 25).pack()
     assert raw[: lua["MESSAGE_ID"]] == b"m" * 24
@@ -86,19 +59,18 @@ def test_python_and_lua_have_the_same_layout_of_an_entry() -> None:
 
 
 def test_python_and_lua_have_the_same_layout_of_a_notification() -> None:
-    lua = constants("include/item")
+    lua = constants(LUA, "include/item")
     raw = NtfItem(0x01020304, b"n" * 24, b"meta").pack()
     assert raw[lua["ITEM_TIME"] - 1 :][:4] == b"\1\2\3\4"
     assert raw[lua["NONCE"] - 1 : lua["NONCE_END"]] == b"n" * 24
 
 
 def test_python_and_lua_have_the_same_kinds_of_events() -> None:
-    assert constants("include/event") == {kind.name: kind.value.decode() for kind in Kind}
+    assert constants(LUA, "include/event") == {kind.name: kind.value.decode() for kind in Kind}
 
 
 def test_every_include_is_used() -> None:
-    used = set(re.findall(r"-- include: (\w+)", "".join(p.read_text() for p in FOLDER.rglob("*.lua"))))
-    assert used | {"poke_shard", "settled"} == {p.stem for p in (FOLDER / "include").glob("*.lua")}
+    assert unused_includes(LUA) == set()
 
 
 def test_pokes_stay_in_their_slot_on_a_cluster() -> None:

@@ -9,9 +9,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import NOW, TestEdge
 from weir.redis.errors import UNAVAILABLE
-from weir.router.store import keys
 from weir.router.store.bulk import bulk_queues
 from weir.router.store.records import DeldEvent, Entry, NewLink, NtfItem, Owner, QueueInfo, QueueRecord, Swept
 from weir.runtime.broadcast import Task
@@ -157,7 +157,7 @@ async def test_no_call_does_much_at_once(open_one: OpenEdge) -> None:
     """Slices hold Redis for a moment: few queues in a call, few commands in it, however much has expired."""
     edge = await open_one(message_ttl=1000)
     recs = [rec async for rec in bulk_queues(edge.store.core, 3000, day=TODAY)]
-    for rcv_id, _ in recs[:20]:
+    for rcv_id, *_ in recs[:20]:
         rec = await edge.rcv(rcv_id)
         assert rec is not None
         for _ in range(128):

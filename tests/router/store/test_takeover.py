@@ -7,8 +7,8 @@ import random
 import pytest
 
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import TestEdge
-from weir.router.store import keys
 from weir.router.store.records import EndsEvent
 
 ROUNDS = (250, pytest.param(1000, marks=pytest.mark.all("more of the same")))

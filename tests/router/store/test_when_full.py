@@ -5,21 +5,16 @@ import random
 from typing import Any
 
 from tests.router.store.conftest import OpenEdge
+from tests.router.store.default_keys import keys
 from tests.router.store.harness import TestEdge, open_edge
 from tests.router.store.test_retry import SCENARIOS, Ids
 from tests.support.redis import RedisServer, client_of
+from tests.support.store_edge import fill
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.router.store import keys
 from weir.router.store.records import EndEvent, MsgEvent, Owner, Status
 
 # Scripts that store more than they free. Every other script works.
 REFUSED = {"new", "send", "secure", "set_rcv_keys", "set_link", "set_notifier", "ensure_service"}
-
-
-def fill(server: RedisServer, *, full: bool) -> None:
-    for node in server.nodes:
-        with client_of(node) as client:
-            client.config_set("maxmemory", "1" if full else "0")
 
 
 async def attempt(step: Any) -> str:

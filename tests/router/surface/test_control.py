@@ -15,11 +15,12 @@ from tests.router.fleet import Fleet, Peer, Queue, err, sok
 from tests.router.notifier import nkey, nmsg
 from weir.cli.main import main
 from weir.redis.errors import UNAVAILABLE
-from weir.router.config import Auth, RouterConfig, Telemetry
+from weir.router.config import Auth, RouterConfig
 from weir.router.surface.control import HELP, start_control
 from weir.router.surface.control_numbers import stats
-from weir.router.surface.view import FleetNumbers
 from weir.surface.control.port import ControlPort
+from weir.surface.fleet import FleetNumbers
+from weir.telemetry.settings import Telemetry
 from weir.wire.errors import Blocked, BlockingInfo, BlockingReason, Simple
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.replies import DELD, ERR, OK
@@ -317,7 +318,7 @@ async def test_suspend_and_resume(fleet: Fleet, control: ControlPort) -> None:
     assert await session.say("suspend") == "ok, all edges take no new clients"
     taken = Mock(side_effect=OSError(errno.EADDRINUSE, "the words of asyncio"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("weir.runtime.edge.bind", taken)
+        patch.setattr("weir.runtime.edge.bind_shared", taken)
         refused = await session.say("resume")
     assert refused in {f"error: edge {e.edge_id} cannot listen again: address already in use" for e in fleet.edges}
     assert await session.say("resume") == "ok, all edges take new clients"
@@ -363,7 +364,7 @@ async def test_trace_one_client(fleet: Fleet, config: RouterConfig, control: Con
 async def test_an_edge_that_does_not_answer_is_named(
     fleet: Fleet, control: ControlPort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weir.router.surface.control._TASK_LIMIT", 0.1)
+    monkeypatch.setattr("weir.surface.control.fleet._TASK_LIMIT", 0.1)
     fleet[1].store.broadcast.work = AsyncMock(side_effect=UNAVAILABLE)
     await (await fleet.client(0)).smp.ping()
     session = await Session.open(control, ADMIN)

@@ -19,10 +19,10 @@ import aiohttp
 import pytest
 
 from tests.router.fleet import Fleet, Peer, Queue, router_config
+from tests.router.surface.pages import start_http
 from tests.support.redis import discard, start_server
 from weir.router.config import Auth
 from weir.router.surface.control import start_control
-from weir.router.surface.http import start_http
 from weir.surface.control.port import ControlPort
 from weir.wire.smp.replies import OK
 

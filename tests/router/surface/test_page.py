@@ -12,11 +12,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.router.fleet import Fleet, router_config
+from tests.router.surface.pages import start_http
 from tests.support.ports import free_port
 from tests.support.redis import discard, start_server
 from weir.redis.connection import ReplyError
 from weir.router.config import Auth, RouterConfig
-from weir.router.surface.http import start_http
 from weir.router.surface.page import render_page
 from weir.surface.http import HttpServer
 from weir.surface.settings import Http, Information

@@ -10,8 +10,9 @@ import pytest
 from tests.router.fleet import Fleet, Peer, Queue
 from tests.support.collector import Collector, SpanSeen, collector
 from weir.crypto.certificates import make_self_signed
-from weir.router.config import RouterConfig, Telemetry
+from weir.router.config import RouterConfig
 from weir.telemetry import otel
+from weir.telemetry.settings import Telemetry
 from weir.transport.smp import ServiceCredentials
 from weir.wire.smp.commands import ServiceRole
 from weir.wire.smp.ids_hash import EMPTY

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.router.fleet import Fleet
 from weir.router.surface.metrics import FLEET, GAUGES
-from weir.router.surface.view import Fleet as FleetView
+from weir.surface.fleet import Fleet as FleetView
 
 
 async def test_all_edges_are_in_it_with_this_ones_own_numbers_fresh(fleet: Fleet) -> None:

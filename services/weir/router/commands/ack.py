@@ -14,8 +14,8 @@ from weir.wire.errors import Simple
 from weir.wire.smp.commands import ACK
 
 if TYPE_CHECKING:
-    from weir.router.session.incoming import Hold
     from weir.router.session.subscriptions import Sub
+    from weir.runtime.incoming import Hold
 
 _NO_ID = b"\0"  # matches no message
 _NOTIFICATION, _QUOTA = 1, 2  # flags of a message

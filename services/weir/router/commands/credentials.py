@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from weir.redis.errors import Unavailable
-from weir.router.cache import Cache
 from weir.router.store.records import QueueRecord
+from weir.runtime.cache import Cache
 from weir.wire.smp.commands import DECLARATIONS, Command, Party
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from time import time
 from weir.redis.errors import Unavailable
 from weir.router.commands.handler import OK, RareQueueHandler, handles
 from weir.router.session.subscriptions import Sub
-from weir.router.store.core import awaited
 from weir.router.store.records import Entry, QueueRecord, Status
+from weir.runtime.state.calls import awaited
 from weir.wire.encoding import short
 from weir.wire.errors import CommandError, Simple
 from weir.wire.smp.commands import GET

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 from weir.crypto.authenticator import DUMMY_X25519
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.router.commands.answered import answer_failure
-from weir.router.commands.verification import Ahead, Verifier
+from weir.router.commands.verification import Verifier
 from weir.router.store.packing import parse_record, record_fields
 from weir.router.store.records import EntityStatus, Entry, NewQueue, QueueRecord, Status
+from weir.runtime.verification import Ahead
 from weir.wire.errors import Blocked, ErrorType, Simple
 from weir.wire.smp.codec import encode_reply
 from weir.wire.smp.commands import DECLARATIONS, Command
@@ -36,9 +37,9 @@ from weir.wire.smp.transmission import ClientTransmission
 
 if TYPE_CHECKING:
     from weir.router.commands.credentials import Credentials
-    from weir.router.session.incoming import Hold
     from weir.router.session.session import Session
     from weir.router.session.subscriptions import Sub
+    from weir.runtime.incoming import Hold
 
 OK = b"OK"
 # Parse a dummy record for a missing queue, so that a miss takes as long as a hit.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from weir.client.smp import CommandNotSent, ConnectionClosed, ReplyTimeout
+from weir.client.errors import CommandNotSent, ConnectionClosed, ReplyTimeout
 from weir.router.commands.handler import handles
 from weir.router.proxy.proxied import Counted, ProxiedHandler, broker_error
 from weir.router.proxy.relays import Relay, RelayError

@@ -10,9 +10,9 @@ from weir.crypto.boxes import cb_decrypt_no_pad, nonce_of
 from weir.crypto.keys import dh
 from weir.router.commands.handler import Handler, encode_error, handles
 from weir.router.commands.verification import Verifier
-from weir.router.session.incoming import Hold
 from weir.router.session.subscriptions import Sub
 from weir.router.store.records import Entry
+from weir.runtime.incoming import Hold
 from weir.wire.errors import BrokerTransport, CommandError, ErrorType, Proxy, ProxyBroker, Simple, TransportError
 from weir.wire.smp import commands as cmd
 from weir.wire.smp.forward import (

@@ -15,8 +15,8 @@ from time import time
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.router.commands.handler import OK, QueueHandler, handles
 from weir.router.commands.verification import is_secured_messaging
-from weir.router.session.incoming import Hold
 from weir.router.store.records import EntityStatus, Entry, NtfItem, QueueRecord, SendResult, Status
+from weir.runtime.incoming import Hold
 from weir.telemetry.tracing import Span
 from weir.wire.errors import Blocked, ErrorType, Simple
 from weir.wire.smp.commands import SEND, Command
@@ -92,12 +92,14 @@ class SendHandler(QueueHandler):
         auth, service_sig, authorized, corr_id, entity_id, _ = self.t
         head = authorized[: len(authorized) - len(command.body)]
         self.t = ClientTransmission(auth, service_sig, head, corr_id, entity_id, SEND(notification, b""))
-        ntf = None
+        ntf, nonce = None, b""
         if notification and record.ntf_id is not None and record.ntf_dh_secret is not None:
             nonce = shared.random_id()
             ntf = NtfItem(now, nonce, encrypt_nmsg_meta(record.ntf_dh_secret, nonce, NMsgMeta(msg_id, now)))
-        self._span = span = shared.tracer.sample("SEND", always=session.traced)
+        self._span = span = shared.tracer.sample("SEND", always=session.traced, nonce=nonce)
         trace = self._begin_store_span(span) if span.recording else b""
+        if span.recording and nonce:
+            shared.tracer.begin_notification(nonce, span)
         shared.store.messages.send(
             record,
             msg_id,

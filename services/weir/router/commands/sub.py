@@ -20,8 +20,8 @@ from weir.router.commands.handler import handles
 from weir.router.commands.subscription import SubscriptionHandler
 from weir.router.delivery.ownership import count_association, ensure_owner, execute_as_owner, lose_service
 from weir.router.session.subscriptions import Sub
-from weir.router.store.core import awaited
 from weir.router.store.records import Assoc, Entry, QueueRecord, Status, SubResult
+from weir.runtime.state.calls import awaited
 from weir.wire.errors import CommandError
 from weir.wire.smp.commands import SUB
 

@@ -10,8 +10,8 @@ from weir.router.store.records import Entry, QueueRecord
 from weir.wire.smp.message import encrypt_quota
 
 if TYPE_CHECKING:
-    from weir.router.cache import Cache
     from weir.router.store.store import Store
+    from weir.runtime.cache import Cache
 
 OnBody = Callable[[bytes | Unavailable | None], None]
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from weir.redis.errors import Unavailable
 from weir.router.commands.handler import encode_error
 from weir.router.delivery.ownership import lose_service, reassert_service
-from weir.router.store.core import awaited
 from weir.router.store.records import (
     BlockedEvent,
     DeldEvent,
@@ -30,6 +29,7 @@ from weir.router.store.records import (
     NtfEvent,
     Owner,
 )
+from weir.runtime.state.calls import awaited
 from weir.wire.errors import Blocked
 from weir.wire.versions import DELETED_EVENT
 

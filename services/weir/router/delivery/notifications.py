@@ -157,6 +157,8 @@ class _Fetch:
         version = session.framing.version
         for item in items:
             session.outgoing.push(b"", self._ntf_id, encode_reply(version, NMSG(item.nonce, item.meta)))
+            if shared.tracer.recording:
+                shared.tracer.sample_notification("NMSG", item.nonce).end()
         stats = shared.stats
         stats.msgNtfs += len(items)
         stats.msgNtfsB += len(items) // _PER_BLOCK + 1

@@ -18,9 +18,9 @@ from weir.wire.smp.replies import ENDS
 
 if TYPE_CHECKING:
     from weir.router.commands.handler import QueueHandler
-    from weir.router.session.incoming import Hold
     from weir.router.session.session import Session
     from weir.router.stats import ServiceStats
+    from weir.runtime.incoming import Hold
 
 
 _REGISTERED = 43_200.0  # seconds after its handshake in which the service of a session cannot have expired

@@ -8,24 +8,18 @@ of failed relays.
 from __future__ import annotations
 
 import asyncio
-import re
-import socket
 from time import monotonic
 
+from weir.client.dialling import Dialler
 from weir.client.smp import SmpClient
-from weir.config.kinds import SOCKS_FORM
 from weir.router.config import Proxy as ProxyConfig
-from weir.router.proxy.destinations import is_public
 from weir.transport.client import ConnectError
-from weir.transport.socks import SocksProxy
-from weir.wire.address import DEFAULT_SMP_PORT, ServerHost, SmpAddress
+from weir.wire.address import ServerHost
 from weir.wire.errors import BrokerErrorTag, BrokerErrorType, BrokerTransport
 from weir.wire.versions import SENDING_PROXY, SMP_RANGE, VersionRange
 
 _VERSIONS = VersionRange(SENDING_PROXY, SMP_RANGE.max)
-_PORT = re.compile("[0-9]+")
 _TICK = 5.0
-_SOCKS_HOST, _SOCKS_PORT = "127.0.0.1", 9050
 
 
 class RelayError(Exception):
@@ -57,7 +51,7 @@ class Relays:
 
     def __init__(self, config: ProxyConfig) -> None:
         self._config = config
-        self._socks = _socks(config.socks_proxy)
+        self._dialler = Dialler(config, allow_local=config.allow_local_relays, timeout=config.connect_timeout)
         self._by_address: dict[ServerHost, asyncio.Task[Relay]] = {}
         self._failed: dict[ServerHost, tuple[BrokerErrorType, float]] = {}  # reason, end of the pause; oldest first
         self._by_session: dict[bytes, Relay] = {}
@@ -73,8 +67,7 @@ class Relays:
         return sum(relay.waiting for relay in self._by_session.values())
 
     def is_own(self, server: ServerHost) -> bool:
-        host = server.hosts[0].decode("latin-1") if server.hosts else ""
-        return any(host == domain or host.endswith("." + domain) for domain in self._config.own_server_domains)
+        return self._dialler.is_own(server)
 
     def session(self, session_id: bytes) -> Relay | None:
         relay = self._by_session.get(session_id)
@@ -134,60 +127,14 @@ class Relays:
         self._failed[server] = (error, monotonic() + self._config.error_ttl)
 
     async def _open(self, server: ServerHost) -> SmpClient:
-        """Try the relay's hosts, those of the preferred kind first. Raises RelayError for the last host."""
-        error = RelayError(BrokerErrorTag.HOST)
+        """Raises RelayError."""
         try:
-            async with asyncio.timeout(self._config.connect_timeout):
-                for host in self._hosts(server):
-                    try:
-                        return await self._open_host(server, host)
-                    except RelayError as failure:
-                        error = failure
-        except TimeoutError:
-            error = RelayError(BrokerErrorTag.TIMEOUT)
-        raise error
-
-    def _hosts(self, server: ServerHost) -> list[str]:
-        """Return the hosts in the configured order. Without a SOCKS proxy, onion hosts cannot be reached."""
-        config = self._config
-        hosts = [host.decode("latin-1") for host in server.hosts if host]
-        wanted = [host for host in hosts if host.endswith(".onion") == (config.host_mode == "onion")]
-        if not config.required_host_mode:
-            wanted += [host for host in hosts if host not in wanted]
-        return [host for host in wanted if self._socks is not None or not host.endswith(".onion")]
-
-    async def _open_host(self, server: ServerHost, host: str) -> SmpClient:
-        config = self._config
-        port = server.port.decode("latin-1") or str(DEFAULT_SMP_PORT)
-        if not _PORT.fullmatch(port) or int(port) > 65535:
-            raise RelayError(BrokerErrorTag.HOST)
-        through_socks = self._socks is not None and (config.socks_mode == "always" or host.endswith(".onion"))
-        try:
-            hosts = (host,) if through_socks else await self._resolved(host, int(port))
-            return await SmpClient.connect(
-                SmpAddress(server.key_hash, hosts, int(port)),
-                versions=_VERSIONS,
-                proxy=True,
-                timeout=config.connect_timeout,
-                reply_timeout=config.request_timeout,
-                socks=self._socks if through_socks else None,
+            return await self._dialler.connect(
+                server, versions=_VERSIONS, proxy=True, reply_timeout=self._config.request_timeout
             )
         except ConnectError as failure:
             error = failure.error
             raise RelayError(error if isinstance(error, BrokerErrorTag) else BrokerTransport(error)) from None
-        except OSError:
-            raise RelayError(BrokerErrorTag.NETWORK) from None
-        except ValueError:  # a name that DNS or TLS cannot encode, e.g. a..b
-            raise RelayError(BrokerErrorTag.HOST) from None
-
-    async def _resolved(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the host's addresses that are allowed. Only addresses that were checked are dialled."""
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = dict.fromkeys(str(info[4][0]) for info in found)
-        allowed = [a for a in addresses if self._config.allow_local_relays or is_public(a)]
-        if not allowed:
-            raise RelayError(BrokerErrorTag.HOST)
-        return tuple(allowed)
 
     async def _watch(self, relay: Relay) -> None:
         """Forget a session that has ended."""
@@ -223,16 +170,6 @@ class Relays:
         for relay in list(self._by_session.values()):
             if not relay.waiting and now - relay.used > self._config.idle_ttl:
                 self._close(relay)
-
-
-def _socks(setting: str | None) -> SocksProxy | None:
-    if setting is None:
-        return None
-    match = SOCKS_FORM.fullmatch(setting)
-    assert match is not None, "the configuration has checked the form"
-    host, user = (match["host"] or _SOCKS_HOST).strip("[]"), match["user"]
-    credentials = None if user is None else (user.encode(), match["password"].encode())
-    return SocksProxy(host, int(match["port"] or _SOCKS_PORT), credentials)
 
 
 def _retrieve(task: asyncio.Task[Relay]) -> None:

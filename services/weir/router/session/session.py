@@ -1,6 +1,6 @@
 """One client's conversation with the router, in three parts that know little of each other:
 
-    incoming       blocks, their order, holds                        (session/incoming.py, session/block.py)
+    incoming       blocks, their order, holds                        (runtime/incoming.py, session/block.py)
     subscriptions  queues, notifiers, the ownership of a service     (session/subscriptions.py)
     outgoing       answers, events, messages                         (session/outgoing.py)
 
@@ -18,11 +18,11 @@ from weir.router.commands.handler import Handler, Origin, encode_error
 from weir.router.commands.table import HANDLERS
 from weir.router.commands.verification import Verifier
 from weir.router.session.block import Block
-from weir.router.session.incoming import Incoming
 from weir.router.session.outgoing import Outgoing
 from weir.router.session.spans import TracedOrigin
 from weir.router.session.subscriptions import Sub, Subscriptions
 from weir.router.store.records import Entry
+from weir.runtime.incoming import Incoming
 from weir.runtime.turns import Charged, Share
 from weir.wire.smp.codec import encode_reply
 from weir.wire.smp.replies import SOK
@@ -77,7 +77,7 @@ class Session:
         self.subscriptions = Subscriptions(conn.service)
         self.outgoing = Outgoing(conn, shared, self.subscriptions)
         share: Share[Handler] = Share(shared.turns, conn.abort)
-        self.incoming = Incoming(conn, shared, share, self.outgoing, self._begin_block)
+        self.incoming = Incoming(conn, shared.turns, share, self.outgoing, self._begin_block)
         self.on_blocks = self.incoming.on_blocks
         self.sends: dict[bytes, list[SendHandler]] = {}  # sender id → SENDs that are not answered, in their order
         self.sub_batch: SubBatch | None = None  # SUBs that are not sent to the store yet

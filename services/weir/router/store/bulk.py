@@ -6,7 +6,7 @@ The scripts are those of NEW and DEL.
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from weir.crypto.keys import generate, pack_key
 from weir.redis.errors import StoreError
@@ -20,6 +20,14 @@ from weir.wire.smp.commands import QueueMode
 _WINDOW = 1000
 
 
+class Made(NamedTuple):
+    """The ids of a queue."""
+
+    rcv_id: bytes
+    snd_id: bytes
+    ntf_id: bytes | None
+
+
 async def bulk_queues(
     core: Core,
     count: int,
@@ -31,8 +39,11 @@ async def bulk_queues(
     snd_key: bytes | None = None,
     secured: bool = False,
     notifier: bool = False,
-) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Create queues and yield (recipient id, sender id) of each. With `service`, `owner` must own that service."""
+) -> AsyncIterator[Made]:
+    """Create queues and yield the ids of each. With `service`, `owner` must own that service.
+
+    With `notifier`, each queue has a notifier, whose key is `rcv_key` too.
+    """
     rcv_key = rcv_key or generate("x25519").spki
     if secured and snd_key is None:
         snd_key = generate("x25519").spki
@@ -42,7 +53,7 @@ async def bulk_queues(
     wanted = 3 if notifier else 2
     made = 0
     while made < count:
-        batch: list[tuple[bytes, bytes]] = []
+        batch: list[Made] = []
         calls: list[asyncio.Future[Any]] = []
         while len(batch) < min(_WINDOW, count - made):
             entity_id = os.urandom(keys.ID_LENGTH)
@@ -58,22 +69,22 @@ async def bulk_queues(
             fields = record_fields(new, token)
             if snd_key is not None:
                 fields += [b"y", pack_key(snd_key)]
-            snd = keys.sender(p, snd_id)
+            snd = core.keys.sender(p, snd_id)
             calls.append(
                 core.call(
                     p,
                     "new",
                     [
-                        keys.queue(p, rcv_id),
+                        core.keys.queue(p, rcv_id),
                         snd,
-                        keys.creation(p, snd_id),
-                        keys.link_data(p, rcv_id),
-                        keys.notifier(p, ids[2]) if ntf else snd,
+                        core.keys.creation(p, snd_id),
+                        core.keys.link_data(p, rcv_id),
+                        core.keys.notifier(p, ids[2]) if ntf else snd,
                     ],
                     [b"", b"", token or b"", service or b"", ids_hash.of_id(rcv_id), b"", b"", *fields],
                 )
             )
-            batch.append((rcv_id, snd_id))
+            batch.append(Made(rcv_id, snd_id, ids[2] if ntf else None))
         if any(await asyncio.gather(*calls)):
             raise StoreError("a queue could not be made: does the owner own the service?")
         made += len(batch)
@@ -88,6 +99,6 @@ async def delete_queues(core: Core, rcv_ids: list[bytes]) -> None:
         calls = []
         for rcv_id in rcv_ids[start : start + _WINDOW]:
             p = core.partition(rcv_id)
-            names = [keys.queue(p, rcv_id), keys.messages(p, rcv_id)]
+            names = [core.keys.queue(p, rcv_id), core.keys.messages(p, rcv_id)]
             calls.append(core.call(p, "delete", names, [b"", b"", ids_hash.of_id(rcv_id), no_notifier, b""]))
         await asyncio.gather(*calls)

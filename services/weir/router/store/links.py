@@ -9,7 +9,6 @@ from typing import Any
 
 from weir.redis.errors import UNAVAILABLE
 from weir.redis.resp import command
-from weir.router.store import keys
 from weir.router.store.core import STATUS, Core
 from weir.router.store.lookups import Fetched, Lookups
 from weir.router.store.records import QueueRecord, Status
@@ -19,6 +18,7 @@ from weir.wire.smp.commands import LinkData
 class Links:
     def __init__(self, core: Core, lookups: Lookups) -> None:
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
         self._lookups = lookups
 
@@ -32,7 +32,7 @@ class Links:
             self._lookups.fetch_rcv(raw or link_id, lambda rec: done(_with_link(rec, link_id)))
 
         p = self._core.partition(link_id)
-        self._muxes[p].read(command(b"GET", keys.link(p, link_id)), found, None)
+        self._muxes[p].read(command(b"GET", self._keys.link(p, link_id)), found, None)
 
     async def set_link(self, rec: QueueRecord, link_id: bytes, data: LinkData) -> Status:
         """LSET. CONFLICT if the queue has another link id or other fixed data, or another queue has this link id."""
@@ -41,7 +41,10 @@ class Links:
             return Status.CONFLICT
         p = rec.partition
         raw = await self._core.call(
-            p, "set_link", [keys.queue(p, rec.rcv_id), keys.link_data(p, rec.rcv_id)], [rec.rev, link_id, *data]
+            p,
+            "set_link",
+            [self._keys.queue(p, rec.rcv_id), self._keys.link_data(p, rec.rcv_id)],
+            [rec.rev, link_id, *data],
         )
         if raw > 0:
             return STATUS[raw]
@@ -52,7 +55,7 @@ class Links:
         """LDEL. OK also when the queue has no link."""
         p = rec.partition
         raw = await self._core.call(
-            p, "delete_link", [keys.queue(p, rec.rcv_id), keys.link_data(p, rec.rcv_id)], [rec.rev]
+            p, "delete_link", [self._keys.queue(p, rec.rcv_id), self._keys.link_data(p, rec.rcv_id)], [rec.rev]
         )
         if raw > 0:
             return STATUS[raw]
@@ -63,13 +66,13 @@ class Links:
 
     async def get_link_data(self, rec: QueueRecord) -> LinkData | None:
         p = rec.partition
-        fixed, user = await self._core.read(p, b"HMGET", keys.link_data(p, rec.rcv_id), b"f", b"u")
+        fixed, user = await self._core.read(p, b"HMGET", self._keys.link_data(p, rec.rcv_id), b"f", b"u")
         return None if fixed is None else LinkData(fixed, user)
 
     async def claim(self, link_id: bytes, rcv_id: bytes) -> bool:
         """Point a link id at a queue. False if it leads to another queue that still has this link id."""
         p = self._core.partition(link_id)
-        key = keys.link(p, link_id)
+        key = self._keys.link(p, link_id)
         await self._core.ask(p, b"SET", key, rcv_id, b"NX")
         holder = await self._core.ask(p, b"GET", key)
         if holder is None or holder == rcv_id:
@@ -90,7 +93,7 @@ class Links:
 
     async def free(self, link_id: bytes, rcv_id: bytes) -> None:
         p = self._core.partition(link_id)
-        await self._core.call(p, "move_link", [keys.link(p, link_id)], [rcv_id, b""])
+        await self._core.call(p, "move_link", [self._keys.link(p, link_id)], [rcv_id, b""])
 
 
 def _with_link(rec: Fetched, link_id: bytes) -> Fetched:

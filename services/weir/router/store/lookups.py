@@ -6,10 +6,10 @@ from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.resp import bulk
-from weir.router.store import keys
-from weir.router.store.core import Core, awaited
+from weir.router.store.core import Core
 from weir.router.store.packing import parse_record
 from weir.router.store.records import QueueRecord
+from weir.runtime.state.calls import awaited
 from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
@@ -20,21 +20,22 @@ Fetched = QueueRecord | None | Unavailable
 class Lookups:
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
 
     def fetch_rcv(self, rcv_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(rcv_id)
-        wire = b"*2\r\n$7\r\nHGETALL\r\n" + bulk(keys.queue(p, rcv_id))
+        wire = b"*2\r\n$7\r\nHGETALL\r\n" + bulk(self._keys.queue(p, rcv_id))
         self._muxes[p].read(wire, _fetched, (rcv_id, p, done))
 
     def fetch_snd(self, snd_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(snd_id)
-        wire = self._core.script_wire("fetch", [keys.sender(p, snd_id)], [])
+        wire = self._core.script_wire("fetch", [self._keys.sender(p, snd_id)], [])
         self._muxes[p].script(wire, _fetched_by, (p, done))
 
     def fetch_ntf(self, ntf_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(ntf_id)
-        wire = self._core.script_wire("fetch", [keys.notifier(p, ntf_id)], [])
+        wire = self._core.script_wire("fetch", [self._keys.notifier(p, ntf_id)], [])
         self._muxes[p].script(wire, _fetched_by, (p, done))
 
     async def get_rcv(self, rcv_id: bytes) -> QueueRecord | None:

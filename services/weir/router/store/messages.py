@@ -35,6 +35,7 @@ class Messages:
     def __init__(self, core: Core) -> None:
         config, topology = core.config, core.topology
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
         self._edge = core.edge
         self._partition = core.partition
@@ -42,7 +43,7 @@ class Messages:
         self._tombstone_ms = int(config.deadline * 3000)
         self._op_prefix = os.urandom(4)
         self._op = 0
-        scripts = topology.scripts
+        scripts, tags = topology.scripts, topology.partitions.tags
         queue, messages = Key("q", "rcv_id", keys.ID_LENGTH), Key("m", "rcv_id", keys.ID_LENGTH)
         body = Key("b", "msg_id", keys.ID_LENGTH)
         ttl = b"%d" % ((config.message_ttl + _BODY_SLACK) * 1000)
@@ -77,11 +78,11 @@ class Messages:
             Variable("service"),
             Constant(b"%d" % self._tombstone_ms),
         ]
-        self._set_body = wire_forms(b"*6\r\n$3\r\nSET\r\n", [body, Length("size")])
-        self._get_body = wire_forms(b"*2\r\n$3\r\nGET\r\n", [body])
-        self._send = wire_forms(rest_of_set + scripts.head("send", 3, 8), send, RETRY_FLAG)
-        self._send_ntf = wire_forms(rest_of_set + scripts.head("send", 3, 12), send + notification, RETRY_FLAG)
-        self._ack = wire_forms(scripts.head("ack", 2, 9), ack, RETRY_FLAG)
+        self._set_body = wire_forms(tags, b"*6\r\n$3\r\nSET\r\n", [body, Length("size")])
+        self._get_body = wire_forms(tags, b"*2\r\n$3\r\nGET\r\n", [body])
+        self._send = wire_forms(tags, rest_of_set + scripts.head("send", 3, 8), send, RETRY_FLAG)
+        self._send_ntf = wire_forms(tags, rest_of_set + scripts.head("send", 3, 12), send + notification, RETRY_FLAG)
+        self._ack = wire_forms(tags, scripts.head("ack", 2, 9), ack, RETRY_FLAG)
 
     def send(
         self,
@@ -179,7 +180,7 @@ class Messages:
         raw = await self._core.call(
             p,
             "peek",
-            [keys.queue(p, rec.rcv_id), keys.messages(p, rec.rcv_id)],
+            [self._keys.queue(p, rec.rcv_id), self._keys.messages(p, rec.rcv_id)],
             [rec.rev, expire_before, rec.rcv_service or b""],
         )
         if isinstance(raw, int):
@@ -197,7 +198,7 @@ class Messages:
         raw = await self._core.call(
             p,
             "ack_get",
-            [keys.queue(p, rec.rcv_id), keys.messages(p, rec.rcv_id)],
+            [self._keys.queue(p, rec.rcv_id), self._keys.messages(p, rec.rcv_id)],
             [rec.rev, msg_id, day, rec.rcv_service or b"", self._tombstone_ms],
         )
         if raw >= REMOVED:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.router.store import keys
 from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core
 from weir.router.store.packing import notifier_fields
 from weir.router.store.records import (
@@ -36,6 +35,7 @@ _MISSED: dict[int, type[EndEvent | DeldEvent | NtfEvent]] = {
 class Notifications:
     def __init__(self, core: Core, emit: Callable[[Event], None]) -> None:
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
         self._unsaved = core.unsaved
         self._emit = emit
@@ -46,7 +46,7 @@ class Notifications:
         raw = await self._core.call(
             p,
             "set_notifier",
-            [keys.queue(p, rec.rcv_id), keys.notifier(p, ntf.ntf_id)],
+            [self._keys.queue(p, rec.rcv_id), self._keys.notifier(p, ntf.ntf_id)],
             [rec.rev, self._core.own(conn), ids_hash.of_id(rec.ntf_id or b""), *notifier_fields(ntf)],
         )
         if isinstance(raw, int):
@@ -63,7 +63,7 @@ class Notifications:
         raw = await self._core.call(
             p,
             "delete_notifier",
-            [keys.queue(p, rec.rcv_id)],
+            [self._keys.queue(p, rec.rcv_id)],
             [rec.rev, self._core.own(conn), ids_hash.of_id(rec.ntf_id or b"")],
         )
         if isinstance(raw, int):
@@ -86,7 +86,7 @@ class Notifications:
         p = rec.partition
         wire = self._core.script_wire(
             "nsub",
-            [keys.queue(p, rec.rcv_id), keys.notifications(p, rec.ntf_id)],
+            [self._keys.queue(p, rec.rcv_id), self._keys.notifications(p, rec.ntf_id)],
             [
                 rec.rev,
                 self._core.token(conn, gen),
@@ -117,10 +117,10 @@ class Notifications:
         p = self._core.partition(ntf_id)
         wire = self._core.script_wire(
             "take_ntfs",
-            [keys.notifications(p, ntf_id)],
+            [self._keys.notifications(p, ntf_id)],
             [
                 self._core.token(conn, gen),
-                keys.service(p, holder) if service else keys.queue(p, holder),
+                self._keys.service(p, holder) if service else self._keys.queue(p, holder),
                 b"o" if service else b"no",
                 ntf_id,
                 last or b"",
@@ -149,7 +149,7 @@ class Notifications:
         known: list[bytes | int] = []
         for sub in subs:
             known += [self._core.token(sub.conn, sub.gen), sub.ntf_id]
-        return self._core.call(p, "reassert_ntfs", [keys.queue(p, sub.rcv_id) for sub in subs], known)
+        return self._core.call(p, "reassert_ntfs", [self._keys.queue(p, sub.rcv_id) for sub in subs], known)
 
 
 def _nsubscribed(

@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 from weir.crypto.keys import pack_key
-from weir.router.store import keys
 from weir.router.store.core import STATUS, Core
 from weir.router.store.links import Links
 from weir.router.store.lookups import Lookups
@@ -17,6 +16,7 @@ from weir.wire.smp import ids_hash
 class Queues:
     def __init__(self, core: Core, lookups: Lookups, links: Links) -> None:
         self._core = core
+        self._keys = core.keys
         self._unsaved = core.unsaved
         self._lookups = lookups
         self._links = links
@@ -26,20 +26,20 @@ class Queues:
         p = self._core.partition(new.rcv_id)
         token = self._core.token(*new.owner) if new.owner else None
         if new.link is not None and not await self._links.claim(new.link.link_id, new.rcv_id):
-            kept = await self._core.ask(p, b"GET", keys.creation(p, new.snd_id))
+            kept = await self._core.ask(p, b"GET", self._keys.creation(p, new.snd_id))
             if new.request and kept and kept.startswith(new.request):
                 return NewResult(Status.EXISTS, answer=kept[len(new.request) :])
             return NewResult(Status.DUPLICATE)
-        snd = keys.sender(p, new.snd_id)
+        snd = self._keys.sender(p, new.snd_id)
         raw = await self._core.call(
             p,
             "new",
             [
-                keys.queue(p, new.rcv_id),
+                self._keys.queue(p, new.rcv_id),
                 snd,
-                keys.creation(p, new.snd_id),
-                keys.link_data(p, new.rcv_id),
-                keys.notifier(p, new.notifier.ntf_id) if new.notifier else snd,
+                self._keys.creation(p, new.snd_id),
+                self._keys.link_data(p, new.rcv_id),
+                self._keys.notifier(p, new.notifier.ntf_id) if new.notifier else snd,
             ],
             [
                 new.request,
@@ -85,7 +85,7 @@ class Queues:
         raw = await self._core.call(
             p,
             "delete",
-            [keys.queue(p, rec.rcv_id), keys.messages(p, rec.rcv_id)],
+            [self._keys.queue(p, rec.rcv_id), self._keys.messages(p, rec.rcv_id)],
             [
                 rec.rev,
                 b"" if conn is None else self._core.own(conn),
@@ -104,7 +104,7 @@ class Queues:
 
     async def update_day(self, rec: QueueRecord, day: int) -> Status:
         """Set the day of last use where no other script does: after a SEND to a blocked queue."""
-        raw = await self._core.call(rec.partition, "touch", [keys.queue(rec.partition, rec.rcv_id)], [day])
+        raw = await self._core.call(rec.partition, "touch", [self._keys.queue(rec.partition, rec.rcv_id)], [day])
         return STATUS[raw]
 
     # For the operator of the router, by sender id
@@ -136,4 +136,4 @@ class Queues:
         return Status.OK
 
     def _change(self, rec: QueueRecord, name: str, args: list[bytes]) -> "asyncio.Future[Any]":
-        return self._core.call(rec.partition, name, [keys.queue(rec.partition, rec.rcv_id)], [rec.rev, *args])
+        return self._core.call(rec.partition, name, [self._keys.queue(rec.partition, rec.rcv_id)], [rec.rev, *args])

@@ -29,6 +29,7 @@ _UNUSED_DAYS = 1  # at least a day, because a day may begin a moment after the h
 class Registry:
     def __init__(self, core: Core, services: Services) -> None:
         self._core = core
+        self._keys = core.keys
         self._services = services
 
     async def ensure_service(
@@ -41,7 +42,7 @@ class Registry:
         raw = await self._core.call(
             REGISTRY,
             "ensure_service",
-            [keys.fingerprint(fp), keys.service_record(new_id), keys.SERVICES],
+            [self._keys.fingerprint(fp), self._keys.service_record(new_id), self._keys.services],
             [fp, role.value, new_id, int(time.time()), b"" if day is None else day],
         )
         if isinstance(raw, bytes):
@@ -56,13 +57,13 @@ class Registry:
         if from_fp == to_fp:
             raise StoreError("the old and the new certificate are the same")
         empty = b""
-        other = await self._core.ask_registry(b"HGET", keys.fingerprint(to_fp), b"s")
+        other = await self._core.ask_registry(b"HGET", self._keys.fingerprint(to_fp), b"s")
         if other is not None and (await self._services.service_totals(other)).count == 0:
             empty = other
         raw = await self._core.call(
             REGISTRY,
             "rotate",
-            [keys.fingerprint(from_fp), keys.fingerprint(to_fp)],
+            [self._keys.fingerprint(from_fp), self._keys.fingerprint(to_fp)],
             [from_fp, to_fp, int(time.time()) + overlap, empty],
         )
         if raw == UNKNOWN:
@@ -73,7 +74,7 @@ class Registry:
 
     async def find_service(self, fp: bytes) -> bytes | None:
         """The service id of a certificate, current or replaced."""
-        found: bytes | None = await self._core.ask_registry(b"HGET", keys.fingerprint(fp), b"s")
+        found: bytes | None = await self._core.ask_registry(b"HGET", self._keys.fingerprint(fp), b"s")
         return found
 
     async def forget(self, service_id: bytes) -> int | None:
@@ -91,19 +92,21 @@ class Registry:
                 page: int = await self._core.call(
                     p,
                     "forget_page",
-                    [keys.service(p, service_id)],
+                    [self._keys.service(p, service_id)],
                     [service_id, info.role.value, _FORGET_PAGE, int(p == home)],
                 )
                 forgotten += page
                 if page == 0:
                     break
-        record = keys.service_record(service_id)
-        await self._core.call(REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id, b""])
+        record = self._keys.service_record(service_id)
+        await self._core.call(
+            REGISTRY, "forget_service", [record, record + b":fold", self._keys.services], [service_id, b""]
+        )
         return forgotten
 
     async def expire(self, service_id: bytes, today: int) -> bool:
         """Forget a service that is not used. Return False if the service has queues or a session."""
-        record, used = keys.service_record(service_id), today - _UNUSED_DAYS
+        record, used = self._keys.service_record(service_id), today - _UNUSED_DAYS
         seen = await self._core.read_registry(b"HGET", record, b"seen")
         if seen is None or int(seen) >= used:
             return True
@@ -112,11 +115,12 @@ class Registry:
             return False
         # Since then, somebody may have connected: the script compares the day.
         forgotten: int = await self._core.call(
-            REGISTRY, "forget_service", [record, record + b":fold", keys.SERVICES], [service_id, used]
+            REGISTRY, "forget_service", [record, record + b":fold", self._keys.services], [service_id, used]
         )
         if forgotten:
             shares = (
-                self._core.call(p, "expire_share", [keys.service(p, service_id)], []) for p in range(keys.PARTITIONS)
+                self._core.call(p, "expire_share", [self._keys.service(p, service_id)], [])
+                for p in range(keys.PARTITIONS)
             )
             await asyncio.gather(*shares)
         return True
@@ -125,15 +129,15 @@ class Registry:
         if owner is None:
             return False
         p = self._core.partition(service_id)
-        return bool(await self._core.read(p, b"EXISTS", keys.lease(p, owner.partition(":")[0].encode())))
+        return bool(await self._core.read(p, b"EXISTS", self._keys.lease(p, owner.partition(":")[0].encode())))
 
     async def list_services(self) -> list[ServiceInfo]:
-        ids: list[bytes] = await self._core.read_registry(b"SMEMBERS", keys.SERVICES)
+        ids: list[bytes] = await self._core.read_registry(b"SMEMBERS", self._keys.services)
         found = [await self.get_service(service_id) for service_id in sorted(ids)]
         return [info for info in found if info is not None]
 
     async def get_service(self, service_id: bytes) -> ServiceInfo | None:
-        record = keys.service_record(service_id)
+        record = self._keys.service_record(service_id)
         flat, fold, totals = await asyncio.gather(
             self._core.read_registry(b"HGETALL", record),
             self._core.read_registry(b"HGETALL", record + b":fold"),
@@ -154,7 +158,7 @@ class Registry:
 
     def set_fold(self, service_id: bytes, progress: FoldProgress) -> None:
         """Publish the progress of a fold for the operator, without waiting for the answer."""
-        key = keys.service_record(service_id) + b":fold"
+        key = self._keys.service_record(service_id) + b":fold"
         values: list[bytes | int] = []
         for name, value in zip(progress._fields, progress, strict=True):
             values += [name.encode(), str(int(value) if isinstance(value, bool) else value).encode()]
@@ -164,7 +168,7 @@ class Registry:
 
     def note_drift(self, service_id: bytes, kind: str) -> None:
         """Count a SUBS by the difference to what its client expected, without waiting for the answer."""
-        wire = command(b"HINCRBY", keys.service_record(service_id), b"d" + kind.encode(), 1)
+        wire = command(b"HINCRBY", self._keys.service_record(service_id), b"d" + kind.encode(), 1)
         self._core.muxes[REGISTRY].submit(wire, _nothing, None)
 
 

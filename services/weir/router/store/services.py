@@ -23,6 +23,7 @@ _Share = tuple[int, bytes, int]  # count, idsHash, ready queues of one partition
 class Services:
     def __init__(self, core: Core, emit: Callable[[Event], None]) -> None:
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
         self._emit = emit
         self._taking: dict[tuple[bytes, int], list[EndsEvent]] = {}  # ENDS held back until the takeover returns
@@ -42,7 +43,7 @@ class Services:
                 epoch: int = await self._core.call(
                     home,
                     "claim",
-                    [keys.service(home, service_id)],
+                    [self._keys.service(home, service_id)],
                     [self._core.own(conn), lowest, service_id, int(time.time())],
                 )
                 self._epochs[at] = epoch
@@ -50,7 +51,10 @@ class Services:
                 shares = await self._claim_partitions(service_id, token, epoch, day)
                 higher = max((share for share in shares if isinstance(share, int)), default=0)
                 # Redis may have lost epochs in the home partition only: then no connection owns the higher epoch.
-                if not higher or await self._core.ask(home, b"HGET", keys.service(home, service_id), b"o") != token:
+                if (
+                    not higher
+                    or await self._core.ask(home, b"HGET", self._keys.service(home, service_id), b"o") != token
+                ):
                     break
                 lowest = higher + 1
         finally:
@@ -67,7 +71,7 @@ class Services:
                 self._core.call(
                     p,
                     "takeover",
-                    [keys.service(p, service_id), keys.service_ready(p, service_id)],
+                    [self._keys.service(p, service_id), self._keys.service_ready(p, service_id)],
                     [token, epoch, day],
                 )
                 for p in _ALL
@@ -100,7 +104,7 @@ class Services:
             del self._epochs[(service_id, conn)]
         token = self._core.token(conn, epoch)
         await asyncio.gather(
-            *(self._core.call(p, "release_service", [keys.service(p, service_id)], [token]) for p in _ALL)
+            *(self._core.call(p, "release_service", [self._keys.service(p, service_id)], [token]) for p in _ALL)
         )
 
     async def fold_page(
@@ -125,7 +129,7 @@ class Services:
         raw = await self._core.call(
             p,
             "fold_page",
-            [keys.service(p, service_id), keys.service_ready(p, service_id)],
+            [self._keys.service(p, service_id), self._keys.service_ready(p, service_id)],
             [self._core.token(conn, epoch), place.scan, n, expire_before, int(place.again)],
         )
         if isinstance(raw, int):
@@ -140,7 +144,7 @@ class Services:
         raw = await self._core.call(
             p,
             "ntf_page",
-            [keys.service(p, service_id), keys.service_ready(p, service_id)],
+            [self._keys.service(p, service_id), self._keys.service_ready(p, service_id)],
             [self._core.token(conn, epoch), place.scan, n],
         )
         if isinstance(raw, int):
@@ -151,8 +155,8 @@ class Services:
         """The exact count and idsHash of a service, and its owner according to its home partition."""
         asked: list[asyncio.Future[Any]] = []
         for p in _ALL:
-            asked.append(self._core.read(p, b"HMGET", keys.service(p, service_id), b"c", b"h", b"o", b"e", b"w"))
-            asked.append(self._core.read(p, b"SCARD", keys.service_ready(p, service_id)))
+            asked.append(self._core.read(p, b"HMGET", self._keys.service(p, service_id), b"c", b"h", b"o", b"e", b"w"))
+            asked.append(self._core.read(p, b"SCARD", self._keys.service_ready(p, service_id)))
         replies = await asyncio.gather(*asked)
         shares = [(int(f[0] or 0), f[1] or b"", ready) for f, ready in zip(replies[::2], replies[1::2], strict=True)]
         totals = _sum(shares)

@@ -10,7 +10,7 @@ from weir.redis.errors import UNAVAILABLE, Unavailable
 from weir.redis.forms import Constant, Fixed, Key, Number, Variable, wire_form, wire_forms
 from weir.redis.resp import RETRY_FLAG
 from weir.router.store import keys
-from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core, gather_into
+from weir.router.store.core import ASSOC, CHANGED_ASSOC, STATUS, Core
 from weir.router.store.records import (
     Assoc,
     DeldEvent,
@@ -24,6 +24,7 @@ from weir.router.store.records import (
     Status,
     SubResult,
 )
+from weir.runtime.state.calls import gather_into
 from weir.wire.smp import ids_hash
 
 SUBSCRIBED = 16  # an answer of SUB is this + the association, or a status (lua/include/association.lua)
@@ -39,11 +40,13 @@ _Called = tuple[int, QueueRecord, int]  # place, record, the revision that the s
 class Subscriptions:
     def __init__(self, core: Core, emit: Callable[[Event], None]) -> None:
         self._core = core
+        self._keys = core.keys
         self._muxes = core.muxes
         self._emit = emit
         self._scripts = core.topology.scripts
+        tags = core.topology.partitions.tags
         # The parts of a SUB: a key for each queue, what the queues share, and the credentials of each queue.
-        self._sub_key = wire_forms(b"", [Key("q", "rcv_id", keys.ID_LENGTH)])
+        self._sub_key = wire_forms(tags, b"", [Key("q", "rcv_id", keys.ID_LENGTH)])
         self._sub_shared = wire_form(
             [Variable("token"), Number("day", keys.DAY_DIGITS), Number("expire_before", 10), Variable("service")]
         )
@@ -130,7 +133,7 @@ class Subscriptions:
         known: list[bytes | int] = [expire_before]
         for sub in subs:
             known += [self._core.token(sub.conn, sub.gen), sub.msg_id]
-        return self._core.call(p, "reassert", [keys.queue(p, sub.rcv_id) for sub in subs], known)
+        return self._core.call(p, "reassert", [self._keys.queue(p, sub.rcv_id) for sub in subs], known)
 
     def release(
         self, rcv_ids: Iterable[bytes], ntf_rcv_ids: Iterable[bytes], conn: int, done: Callable[[Any], None]
@@ -142,7 +145,7 @@ class Subscriptions:
             by_partition: dict[int, list[bytes]] = {}
             for rcv_id in ids:
                 p = self._core.partition(rcv_id)
-                by_partition.setdefault(p, []).append(keys.queue(p, rcv_id))
+                by_partition.setdefault(p, []).append(self._keys.queue(p, rcv_id))
             for p, queues in by_partition.items():
                 for start in range(0, len(queues), _RELEASE_BATCH):
                     batch = queues[start : start + _RELEASE_BATCH]

@@ -20,19 +20,16 @@ from functools import partial
 from typing import Any
 
 from weir.redis.connection import ReplyError
-from weir.redis.mux import Mux
 from weir.redis.partitions import REGISTRY
-from weir.redis.resp import command
-from weir.router.store import keys
-from weir.router.store.core import Core, isolating
+from weir.router.store.core import Core
 from weir.router.store.links import Links
 from weir.router.store.records import Swept
 from weir.router.store.registry import Registry
 from weir.router.store.stats import Stats
+from weir.runtime.state.calls import isolating
+from weir.runtime.state.scan import Scan, Slice
 from weir.wire.smp import ids_hash
 
-_LOCK_MS = 60_000
-_SCAN = 500  # keys of one SCAN
 _BATCH = 20  # queues of one script call
 _Totals = tuple[int, int, int]
 
@@ -68,7 +65,8 @@ class Sweeper:
     ) -> None:
         """`all_save` makes every edge save its counters, and returns whether every edge did."""
         self._core = core
-        self._muxes = core.muxes
+        self._keys = core.keys
+        self._scan = Scan(core, core.keys)
         self._unsaved = core.unsaved
         self._links = links
         self._stats = stats
@@ -81,18 +79,14 @@ class Sweeper:
 
     async def sweep_slice(self, cursor: int) -> Swept | None:
         """Sweep some keys, starting with cursor 0. None while another edge has the lock."""
-        if not await self._core.call(REGISTRY, "sweep_lock", [keys.SWEEPER], [self._core.edge, _LOCK_MS]):
+        if not await self._scan.lock():
             return None
-        node, at = cursor & 0xFF, cursor >> 8
-        muxes = self._core.topology.nodes
-        if node >= len(muxes):
-            return Swept(0, 0, 0, 0)
         if cursor == 0:
             self._census = _Left()
             self._totals_before = await self._totals()
-        following, found = await muxes[node].ask(command(b"SCAN", at, b"COUNT", _SCAN), durable=False)
+        found = await self._scan.slice(cursor)
         done = _Expired()
-        for part in await asyncio.gather(*self._expire(found, muxes[node])):
+        for part in await asyncio.gather(*self._expire(found)):
             done.add(part)
         if self._census is not None:
             self._census.messages += done.left.messages
@@ -100,18 +94,16 @@ class Sweeper:
         messages, notifications = done.messages, done.notifications
         self._unsaved.messages -= messages
         self._unsaved.notifications -= notifications
-        await self._expire_services(found)
-        position = int(following)
-        following_cursor = position << 8 | node if position else node + 1 if node + 1 < len(muxes) else 0
-        if following_cursor == 0 and self._census is not None:
+        await self._expire_services(found.registry)
+        if found.following == 0 and self._census is not None:
             seen, self._census = self._census, None
             await self._correct(seen)
-        return Swept(following_cursor, messages, notifications, done.queues, done.damaged)
+        return Swept(found.following, messages, notifications, done.queues, done.damaged)
 
     async def _totals(self) -> _Totals:
         """(messages, notifications, messages ever sent) by the statistics, with what this edge has counted."""
         await self._stats.add_stats({})
-        found = await self._core.read_registry(b"HMGET", keys.STATS, b"messages", b"notifications", b"msgSent")
+        found = await self._core.read_registry(b"HMGET", self._keys.stats, b"messages", b"notifications", b"msgSent")
         messages, notifications, sent = (int(value or 0) for value in found)
         return messages, notifications, sent
 
@@ -123,42 +115,39 @@ class Sweeper:
         if await self._all_save():
             await self._stats.add_stats({})  # saves the removals of this round
             await self._core.call(
-                REGISTRY, "correct_totals", [keys.STATS], [*before, seen.messages, seen.notifications]
+                REGISTRY, "correct_totals", [self._keys.stats], [*before, seen.messages, seen.notifications]
             )
 
     async def stop_sweeping(self) -> None:
         """Release the lock, so that another edge can continue at once."""
-        await self._core.call(REGISTRY, "sweep_unlock", [keys.SWEEPER], [self._core.edge])
+        await self._scan.unlock()
 
     async def _expire_services(self, found: list[bytes]) -> None:
         today = int(time.time()) // 86400
         if today != self._services_day:
             self._services_day = today
             self._services_in_use.clear()
-        for service_id in filter(None, map(keys.recorded_service, found)):
+        for service_id in filter(None, map(self._keys.recorded_service, found)):
             if service_id in self._services_in_use:
                 continue
             with contextlib.suppress(ReplyError):  # a damaged service must not stop the sweep
                 if not await self._registry.expire(service_id, today):
                     self._services_in_use.add(service_id)
 
-    def _expire(self, found: list[bytes], mux: Mux) -> list[Any]:
+    def _expire(self, found: Slice) -> list[Any]:
         queues: dict[int, list[bytes]] = {}
         work: list[Any] = []
-        for key in found:
-            tag, _, rest = key.partition(b"}:")
-            if not tag[1:].isdigit() or self._muxes[p := int(tag[1:])] is not mux:
-                continue
-            if rest.startswith(b"q:"):
-                queues.setdefault(p, []).append(key)
-            elif rest.startswith(b"i:"):
-                work.append(self._drop_inbox(p, rest[2:]))
+        for p, letter, name in found.partitions:
+            if letter == b"q":
+                queues.setdefault(p, []).append(self._keys.queue(p, name))
+            elif letter == b"i":
+                work.append(self._drop_inbox(p, name))
         for p, listed in queues.items():
             work += [self._expire_queues(p, listed[n : n + _BATCH]) for n in range(0, len(listed), _BATCH)]
         return work
 
     async def _drop_inbox(self, p: int, edge: bytes) -> _Expired:
-        await self._core.call(p, "sweep_inbox", [keys.inbox(p, edge), keys.lease(p, edge)], [])
+        await self._scan.drop_inbox(p, edge)
         return _Expired()
 
     async def _expire_queues(self, p: int, queues: list[bytes]) -> _Expired:
@@ -186,7 +175,7 @@ class Sweeper:
         gone = await self._core.call(
             p,
             "delete",
-            [keys.queue(p, rcv_id), keys.messages(p, rcv_id)],
+            [self._keys.queue(p, rcv_id), self._keys.messages(p, rcv_id)],
             [b"", b"", ids_hash.of_id(rcv_id), ids_hash.of_id(ntf_id), used],
         )
         if isinstance(gone, int):

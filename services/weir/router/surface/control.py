@@ -5,24 +5,22 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import AsyncIterator, Awaitable, Collection
+from collections.abc import AsyncIterator, Awaitable
 from functools import partial
-from typing import Any
 
-from weir.router.store.core import awaited
 from weir.router.store.records import EntityStatus, QueueRecord, Status
 from weir.router.store.store import Store
 from weir.router.surface.control_numbers import clients, server_info, sockets, stats
 from weir.router.surface.control_words import read_blocking, show_blocking, show_queue, show_status
-from weir.router.surface.view import OUTAGE, ClientInfo, EdgeView, Fleet
-from weir.runtime.broadcast import Answers
+from weir.router.surface.view import OUTAGE, ClientInfo, EdgeView
+from weir.runtime.state.calls import awaited
 from weir.surface.control.commands import Command, Commands, Refused, Role, life_commands
+from weir.surface.control.fleet import AllEdges, require_all
 from weir.surface.control.port import ControlPort, open_port
 from weir.surface.control.session import Passwords, Session
+from weir.surface.fleet import Fleet
 
 _ATTEMPTS = 5  # to delete a queue that other commands keep changing
-
-_TASK_LIMIT = 2.0  # seconds that the edges have to answer
 
 HELP = """\
 commands: stats, clients, sockets, server-info, status, block, unblock, delete, trace, suspend, resume, save, help, quit
@@ -64,47 +62,15 @@ def _commands(edge: EdgeView) -> Commands:
         "clients": Command(Role.ADMIN, 0, smp.clients),
         "delete": Command(Role.ADMIN, 1, smp.delete),
         "trace": Command(Role.ADMIN, 2, smp.trace),
-        **life_commands(_AllEdges(edge), "all edges take"),
+        **life_commands(AllEdges(edge.store.broadcast), "all edges take"),
     }
-
-
-class _AllEdges:
-    """All edges of the fleet, as far as one edge can reach them. An edge that does not answer is named in an error."""
-
-    def __init__(self, edge: EdgeView) -> None:
-        self._edge = edge
-
-    async def ask(self, **task: Any) -> Answers:
-        return await self._edge.store.broadcast.ask(_TASK_LIMIT, **task)
-
-    async def suspend(self) -> None:
-        _require_all(await self.ask(do="suspend"))
-
-    async def resume(self) -> None:
-        answers = await self.ask(do="resume")
-        for edge, problem in answers.by_edge.items():
-            if problem is not None:
-                raise Refused(f"edge {edge} cannot listen again: {problem}")
-        _require_all(answers)
-
-    async def save(self) -> None:
-        _require_all(await self.ask(do="save"))
-
-
-def _require_all(answers: Answers) -> None:
-    if answers.missing:
-        raise Refused(_silent(answers.missing))
-
-
-def _silent(edges: Collection[str]) -> str:
-    return f"no answer from edge {', '.join(sorted(edges))}"
 
 
 class _SmpCommands:
     def __init__(self, edge: EdgeView) -> None:
         self._edge = edge
         self._fleet = Fleet(edge, for_everybody=False)
-        self._all = _AllEdges(edge)
+        self._all = AllEdges(edge.store.broadcast)
 
     async def stats(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         for line in stats(await self._fleet.numbers(), role is Role.ADMIN):
@@ -122,7 +88,7 @@ class _SmpCommands:
         answers = await self._all.ask(do="clients")
         for line in clients({edge: [ClientInfo(*row) for row in rows] for edge, rows in answers.by_edge.items()}):
             yield line
-        _require_all(answers)
+        require_all(answers)
 
     async def trace(self, role: Role, arguments: list[str]) -> AsyncIterator[str]:
         client, switch = arguments
@@ -133,7 +99,7 @@ class _SmpCommands:
             raise Refused("tracing is off: set [telemetry] traces")
         answers = await self._all.ask(do="trace", edge=edge, client=int(number), on=switch == "on")
         if not any(answers.by_edge.values()):
-            _require_all(answers)
+            require_all(answers)
             raise Refused("no such client")
         yield "ok"
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
-from weir.router.surface.view import ClientInfo, FleetNumbers
+from weir.router.surface.view import ClientInfo
+from weir.surface.fleet import FleetNumbers
 
 _BEFORE_ACTIVE = ("qCreated", "qSecured", "qDeletedAll", "qDeletedAllB", "qDeletedNew", "qDeletedSecured")
 _SUBS = ("qSub", "qSubAllB", "qSubEnd", "qSubEndB")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weir.telemetry.metrics import REDIS, Metric, Numbers, family, gauge, histogram, sum_edges
+from weir.telemetry.metrics import ENDED_CONNECTIONS, REDIS, Metric, Numbers, family, gauge, histogram, sum_edges
 
 
 def _one(name: str, kind: str, text: str, number: str) -> Metric:
@@ -204,17 +204,6 @@ FLEET: tuple[tuple[str, str, str], ...] = (
     ("weir_handshakes", "Handshakes under way.", "handshakes"),
     ("weir_relays", "Relays connected.", "relays"),
     ("weir_forwards", "Forwards under way.", "forwards"),
-)
-
-ENDED_CONNECTIONS = Metric(
-    "weir_connections_ended",
-    "counter",
-    "Connections that an edge has ended. refused: [transport] max_clients, file descriptors, or the edge stops. "
-    "crowded_out: half_open. timed_out: handshake_timeout. failed: an error in the handshake. stalled: send_timeout.",
-    tuple(
-        (f'{{reason="{reason}"}}', f"connections_{reason}")
-        for reason in ("refused", "crowded_out", "timed_out", "failed", "stalled")
-    ),
 )
 
 # From SUBS on, counted in milliseconds.

@@ -28,6 +28,15 @@ class Tile(NamedTuple):
     note: str
 
 
+class Table(NamedTuple):
+    """Rows of the page. `key` names a list in /status.json; a row has the columns' fields."""
+
+    key: str
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    """(field, label)"""
+
+
 @dataclass(frozen=True)
 class Page:
     kind: str
@@ -41,6 +50,8 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     """(term, text): what the server offers."""
     information: Information
+    tables: tuple[Table, ...] = ()
+    """A table is hidden while it has no rows."""
 
 
 def render_page(page: Page, version: str) -> str:
@@ -56,10 +67,20 @@ def render_page(page: Page, version: str) -> str:
             f'<div class="tile"><dt>{label}</dt><dd id="{key}" data-key="{key}">–</dd><p>{note}</p></div>'
             for key, label, note in page.tiles
         ),
+        tables="\n".join(map(_table, page.tables)),
         facts=_rows((term, escape(text)) for term, text in page.facts),
         information=_rows(_information(info)) or "<p>The operator has published nothing about this server.</p>",
         source=_link(info.source_code) if info.source_code else "not published by the operator",
         version=escape(version),
+    )
+
+
+def _table(table: Table) -> str:
+    fields = " ".join(field for field, _ in table.columns)
+    labels = "".join(f"<th>{escape(label)}</th>" for _, label in table.columns)
+    return (
+        f'<section class="card" id="{table.key}" data-rows="{table.key}" data-fields="{fields}" hidden>'
+        f"<h2>{escape(table.title)}</h2><table><thead><tr>{labels}</tr></thead><tbody></tbody></table></section>"
     )
 
 

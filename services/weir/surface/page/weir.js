@@ -11,6 +11,25 @@ function show(status) {
   }
 }
 
+function cell(value) {
+  const place = document.createElement("td");
+  if (typeof value === "boolean") place.textContent = value ? "yes" : "no";
+  else place.textContent = typeof value === "number" ? numbers.format(value) : value || "–";
+  return place;
+}
+
+function list(status) {
+  for (const place of document.querySelectorAll("[data-rows]")) {
+    const rows = status[place.dataset.rows] || [];
+    place.hidden = rows.length === 0;
+    place.querySelector("tbody").replaceChildren(...rows.map((row) => {
+      const line = document.createElement("tr");
+      line.append(...place.dataset.fields.split(" ").map((field) => cell(row[field])));
+      return line;
+    }));
+  }
+}
+
 function report(problems) {
   const place = document.getElementById("problems");
   place.textContent = problems.join(" ");
@@ -23,6 +42,7 @@ async function refresh() {
     if (!answer.ok) throw new Error(String(answer.status));
     const status = await answer.json();
     show(status);
+    list(status);
     report(status.problems || []);
     live.dataset.state = "live";
     live.textContent = "live";

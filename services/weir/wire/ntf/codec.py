@@ -10,7 +10,6 @@ from weir.wire.encoding import (
     Malformed,
     expect_end,
     read_byte,
-    read_bytes,
     read_short,
     read_word16,
     short,
@@ -18,6 +17,7 @@ from weir.wire.encoding import (
 )
 from weir.wire.error_codec import encode_error, read_error
 from weir.wire.errors import CommandError
+from weir.wire.ntf.device_token import encode_device_token, read_device_token
 from weir.wire.ntf.types import (
     DECLARATIONS,
     ERR,
@@ -32,11 +32,9 @@ from weir.wire.ntf.types import (
     TNEW,
     TRPL,
     TVFY,
-    DeviceToken,
     InvalidReason,
     NtfCommand,
     NtfReply,
-    PushProvider,
     SmpQueueNtf,
     SubError,
     SubStatus,
@@ -47,16 +45,11 @@ from weir.wire.parts import dh_key, read_auth_key, read_dh_key, read_server_host
 from weir.wire.tagged import Reader, tagged_decoder
 from weir.wire.versions import NTF_INVALID_REASON
 
-_PROVIDERS: Final = {provider.value: provider for provider in PushProvider}
 _TOKEN_STATUS: Final = {status.value.encode(): status for status in TokenStatus}
 _REASONS: Final = {reason.value.encode(): reason for reason in InvalidReason}
 _SUB_STATUS: Final = {status.value.encode(): status for status in SubStatus}
 
 # --- encoding ---
-
-
-def _device_token(token: DeviceToken) -> bytes:
-    return token.provider.value + short(token.token)
 
 
 def _token_status(version: int, status: TokenStatus | TokenInvalid) -> bytes:
@@ -78,9 +71,11 @@ _BARE_COMMANDS: Final[dict[bytes, NtfCommand]] = {
 _BARE_REPLIES: Final[dict[bytes, NtfReply]] = {b"OK": OK(), b"PONG": PONG()}
 
 _COMMAND_ENCODERS: Final[dict[type, Callable[[bytes, Any], bytes]]] = {
-    TNEW: lambda prefix, cmd: prefix + b"T" + _device_token(cmd.token) + short(cmd.verify_key) + dh_key(cmd.dh_key),
+    TNEW: lambda prefix, cmd: (
+        prefix + b"T" + encode_device_token(cmd.token) + short(cmd.verify_key) + dh_key(cmd.dh_key)
+    ),
     TVFY: lambda prefix, cmd: prefix + short(cmd.code),
-    TRPL: lambda prefix, cmd: prefix + _device_token(cmd.token),
+    TRPL: lambda prefix, cmd: prefix + encode_device_token(cmd.token),
     TCRN: lambda prefix, cmd: prefix + word16(cmd.minutes),
     SNEW: lambda prefix, cmd: (
         prefix
@@ -120,15 +115,6 @@ def encode_reply(version: int, reply: NtfReply) -> bytes:
 # --- decoding: see `Reader` for what each reader takes ---
 
 
-def _read_device_token(data: bytes, at: int) -> tuple[DeviceToken, int]:
-    name, at = read_bytes(data, at, 2)
-    provider = _PROVIDERS.get(name)
-    if provider is None:
-        raise Malformed
-    token, at = read_short(data, at)
-    return DeviceToken(provider, token), at
-
-
 def _expect(data: bytes, at: int, char: int) -> int:
     value, at = read_byte(data, at)
     if value != char:
@@ -137,7 +123,7 @@ def _expect(data: bytes, at: int, char: int) -> int:
 
 
 def _read_tnew(_: int, data: bytes, at: int) -> TNEW:
-    token, at = _read_device_token(data, _expect(data, at, 0x54))
+    token, at = read_device_token(data, _expect(data, at, 0x54))
     verify_key, at = read_auth_key(data, at)
     token_dh_key, at = read_dh_key(data, at)
     expect_end(data, at)
@@ -151,7 +137,7 @@ def _read_tvfy(_: int, data: bytes, at: int) -> TVFY:
 
 
 def _read_trpl(_: int, data: bytes, at: int) -> TRPL:
-    token, at = _read_device_token(data, at)
+    token, at = read_device_token(data, at)
     expect_end(data, at)
     return TRPL(token)
 

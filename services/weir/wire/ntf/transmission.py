@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from weir.wire.credentials import reply_check
 from weir.wire.errors import CommandError, ErrorType
 from weir.wire.frame import batch_spans, encode_client, encode_server, for_auth
+from weir.wire.frame import fits as fits_batch
 from weir.wire.frame import pack as pack_batches
 from weir.wire.ntf.codec import decode_command, decode_reply
 from weir.wire.ntf.session import NtfSession
@@ -21,6 +22,7 @@ __all__ = [
     "decode_replies",
     "encode_client",
     "encode_server",
+    "fits",
     "for_auth",
     "pack",
 ]
@@ -66,6 +68,11 @@ def decode_block(session: NtfSession, content: bytes) -> list[NtfTransmission | 
 def decode_replies(session: NtfSession, content: bytes) -> list[NtfServerTransmission]:
     """Decode a router's block."""
     return _decode_replies(session, content, batch_spans(content) if session.batch else [(0, len(content))])
+
+
+def fits(session: NtfSession, encoded: bytes) -> bool:
+    """Whether a length-prefixed transmission fits into a block."""
+    return fits_batch(encoded, NTF_BLOCK_SIZE) if session.batch else len(encoded) <= NTF_BLOCK_SIZE
 
 
 def pack(session: NtfSession, encoded: list[bytes]) -> list[bytes]:

@@ -32,9 +32,12 @@ class PushProvider(Enum):
     APNS_PROD = b"AP"
     APNS_TEST = b"AT"
     APNS_NULL = b"AN"
+    WEB_PUSH = b"WP"
 
 
 class DeviceToken(NamedTuple):
+    """`token` is opaque, but for WEB_PUSH: there it is a subscription (`wire.ntf.device_token`)."""
+
     provider: PushProvider
     token: bytes
 

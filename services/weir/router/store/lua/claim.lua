@@ -3,6 +3,7 @@
 -- ARGV 1 'edge:connection:' of the new owner, 2 lowest epoch to draw, 3 service id, 4 now (Unix time),
 --      5 '1' on a retry (it draws another epoch, which is harmless)
 -- Answers the epoch.
+-- include: event
 -- include: tell
 -- include: works_when_full
 local r = redis.call('HMGET', KEYS[1], 'e', 'o')

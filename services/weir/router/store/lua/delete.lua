@@ -6,6 +6,7 @@
 --      5 '' or the first day that counts as used (a queue used since then is STALE), 6 '1' on a retry
 -- Answers 1 STALE, 2 GONE, or {messages, notifications, link id or ''}. A retry that finds no queue answers {0, 0, ''}.
 -- include: status
+-- include: event
 -- include: tell
 -- include: share
 -- include: drop_notifier

@@ -3,6 +3,7 @@
 -- ARGV 1 service id, 2 role ('M' or 'N'), 3 most queues to remove, 4 '1' to tell the owner,
 --      5 '1' on a retry (makes no difference)
 -- Answers how many queues were removed. With 0, the share is deleted.
+-- include: event
 -- include: tell
 -- include: works_when_full
 local v, service = KEYS[1], ARGV[1]

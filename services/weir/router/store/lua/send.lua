@@ -6,6 +6,7 @@
 --         notifications removed because too many waited}.
 -- A retry answers as the first attempt did when the message is stored, or was acknowledged since (its body is then empty).
 -- include: status
+-- include: event
 -- include: tell
 -- include: first_entry
 -- include: item

@@ -4,6 +4,7 @@
 --      is then OK at any rev
 -- Answers the new rev as a negative number, or 1 STALE, 2 GONE.
 -- include: status
+-- include: event
 -- include: tell
 -- include: works_when_full
 local q, status = KEYS[1], ARGV[2]

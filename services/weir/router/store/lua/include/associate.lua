@@ -1,4 +1,5 @@
 -- include: association
+-- include: event
 -- include: tell
 -- include: share
 -- associate(id, was, service, hash, rev, own, ready): moves a queue or a notifier from the service `was` to `service` ('' for

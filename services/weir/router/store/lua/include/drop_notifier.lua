@@ -1,3 +1,4 @@
+-- include: event
 -- include: tell
 -- include: share
 -- drop_notifier(ntf, owner, service, hash, own): removes a notifier id with its waiting notifications; its owner hears DELD.

@@ -1,8 +1,8 @@
-"""The addresses that the proxy may dial."""
+"""Which addresses clients may make a router dial."""
 
 import pytest
 
-from weir.router.proxy.destinations import is_public
+from weir.transport.destinations import is_public, resolve
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,23 @@ def test_addresses_in_the_public_internet(address: str) -> None:
 )
 def test_addresses_that_lead_elsewhere(address: str) -> None:
     assert not is_public(address)
+
+
+async def test_names_are_resolved_to_what_may_be_dialled() -> None:
+    assert await resolve("127.0.0.1", 443, allow_local=True) == ("127.0.0.1",)
+    assert await resolve("127.0.0.1", 443, allow_local=False) == ()
+    assert await resolve("localhost", 443, allow_local=False) == ()
+    assert "127.0.0.1" in await resolve("localhost", 443, allow_local=True)
+    assert await resolve("8.8.8.8", 443, allow_local=False) == ("8.8.8.8",)
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "127.1"])
+async def test_unusual_forms_of_loopback_are_loopback(host: str) -> None:
+    assert await resolve(host, 443, allow_local=False) == ()
+
+
+async def test_a_name_that_is_none() -> None:
+    with pytest.raises(ValueError):
+        await resolve("a" * 64 + ".example", 443, allow_local=False)
+    with pytest.raises(OSError):
+        await resolve("nonexistent.invalid", 443, allow_local=False)

@@ -1,2 +1,2 @@
     -- Tells `edge` which partition's inbox to drain, on a channel in the partition's own slot.
-    redis.call('SPUBLISH', tag .. ':poke:' .. edge, string.sub(tag, 2, -2))
+    redis.call('SPUBLISH', tag .. ':poke:' .. edge, string.match(tag, '(%d+)}$'))

@@ -1,5 +1,4 @@
 -- include: tag
--- include: event
 -- tell(owner, own, kind, id, rest): leaves an event in the inbox of the owner's edge. It does nothing when the owner is the
 -- calling connection (own = 'edge:connection:', or '' for nobody) or when the owner's edge is dead. Answers whether it did.
 -- An edge removes an event with the drain after the one that found it. So the first two events of an inbox poke.

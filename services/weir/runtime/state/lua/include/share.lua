@@ -1,8 +1,8 @@
 -- include: tag
--- A service's share of this partition: its owner, and the count and idsHash of its queues (or notifiers) here.
+-- A service's share of this partition: its owner, and the count and idsHash of its queues (or notifiers) here. For a
+-- notification router, every SMP server has such a share.
 -- share(service): the share; one object for the whole call.
--- change(share, by, id, hash): adds an id to the share (by = 1) or removes it (by = -1). The idsHash is the XOR of the hashes
--- of the ids.
+-- change(share, by, id, hash): adds an id to the share (by = 1) or removes it (by = -1). The idsHash is the XOR of the hashes.
 -- save_shares(): writes the counts and idsHashes that have changed. Every script that changes a share ends with it.
 local shares = {}
 

@@ -1,4 +1,4 @@
-from weir.router.cache import Cache
+from weir.runtime.cache import Cache
 
 
 def key(n: int) -> bytes:

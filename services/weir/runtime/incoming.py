@@ -1,7 +1,7 @@
 """The incoming side of a session: a client's blocks, begun in their order.
 
-    transport ──on_blocks──► blocks ──┬── one command: dispatched at once
-                                      └── several: a `Block`, begun a few commands per turn
+    transport ──on_blocks──► blocks ──begin──┬── the program begins the block's commands at once
+                                             └── the program returns a `Block`: begun a few commands per turn
 
 The commands of a connection begin in the order in which they came. A command that needs more than cached credentials
 takes a `Hold`. While a hold is not released, no further block begins, so nothing overtakes the command. A block that is
@@ -24,21 +24,40 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from weir.router.commands.handler import Handler
-    from weir.router.router import Shared
-    from weir.router.session.block import Block
-    from weir.router.session.outgoing import Outgoing
-    from weir.runtime.turns import Share
-    from weir.transport.smp import SmpConnection
+    from weir.runtime.turns import Share, Turns
 
 _log = logging.getLogger(__name__)
 
 # Blocks of one client that are begun and not answered. Other clients wait behind them at this edge and at Redis.
 _IN_PROGRESS = 2  # one block in progress and the next one ready
 _IN_PROGRESS_ALONE = 8  # many blocks in one write to Redis cost less each
+
+
+class Connection(Protocol):
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class Outgoing(Protocol):
+    """The outgoing side of the session."""
+
+    full: bool
+    charged_to: Share[Any] | None
+    """Pays for sending while blocks of the client wait."""
+
+
+class Block(Protocol):
+    """A block of several commands."""
+
+    def begin_more(self) -> bool:
+        """Begin as many commands as this turn allows. Return whether all commands of the block are begun."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer must come before more commands may begin."""
 
 
 class Hold:
@@ -78,7 +97,7 @@ class Incoming:
         "_outgoing",
         "_paused_for_good",
         "_scheduled",
-        "_shared",
+        "_turns",
         "block",
         "block_hold",
         "blocks",
@@ -92,14 +111,14 @@ class Incoming:
 
     def __init__(
         self,
-        conn: SmpConnection,
-        shared: Shared,
-        share: Share[Handler],
+        conn: Connection,
+        turns: Turns,
+        share: Share[Any],
         outgoing: Outgoing,
         begin: Callable[[bytes], Block | None],
     ) -> None:
         self._conn = conn
-        self._shared = shared
+        self._turns = turns
         self._outgoing = outgoing
         self._begin = begin  # decodes a block and dispatches it; returns a block of several commands
         self.share = share
@@ -116,7 +135,7 @@ class Incoming:
 
     def on_blocks(self, blocks: list[bytes]) -> None:
         """Take blocks from the transport. A single block of an idle client begins at once."""
-        turns = self._shared.turns
+        turns = self._turns
         if turns.last is not self:
             turns.heard(self)
         if self.in_progress or self.blocks or len(blocks) > 1 or self.holds or self._outgoing.full:
@@ -158,16 +177,16 @@ class Incoming:
         if wait:
             self.throttled = True
             self._pause()
-            self._shared.loop.call_later(wait, self._continue)
+            self._turns.loop.call_later(wait, self._continue)
         else:
-            self._shared.loop.call_soon(self._continue)
+            self._turns.loop.call_soon(self._continue)
 
     def _continue(self) -> None:
         began = perf_counter()
         self._scheduled = self.throttled = False
         if self.block is not None:
             self._begin_commands(self.block)
-        alone = self._shared.turns.alone
+        alone = self._turns.alone
         limit = _IN_PROGRESS_ALONE if alone else _IN_PROGRESS
         in_this_turn = _IN_PROGRESS_ALONE if alone else 1
         while self.blocks and not self.holds and self.in_progress < limit and not self._outgoing.full:
