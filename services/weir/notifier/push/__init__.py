@@ -1,0 +1,1 @@
+"""Push notifications: what is sent to devices, through whom, and how fast."""
