@@ -6,15 +6,13 @@ clients' addresses; what is searched through is every log line, span, metric, pa
 
 import asyncio
 import base64
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.router.fleet import Peer
 from tests.support.collector import Collector, collector
+from tests.support.leaks import Secrets, pages
 from tests.support.ports import free_port
 from tests.support.up import Up, weir_up
 from weir.client.smp import SmpClient
@@ -37,35 +35,6 @@ control_port_admin_password = "{ADMIN}"
 log_level = "debug"
 trace_sessions = "all"
 """
-
-
-class Secrets:
-    """The secrets that must not be found, and the forms in which they might be written."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, bytes] = {}
-        self.addresses: list[bytes] = []
-
-    def add(self, name: str, raw: bytes) -> None:
-        assert len(raw) >= 12, name  # shorter ones would be found by chance
-        self.found[name] = raw
-
-    def add_client(self, client: SmpClient) -> None:
-        self.add("session id", client.session.session_id)
-        assert client.connection._transport is not None
-        host, port = client.connection._transport.get_extra_info("sockname")
-        self.addresses += [f"{host}:{port}".encode(), f"'{host}', {port}".encode()]
-
-    def spellings(self) -> Iterator[tuple[str, bytes]]:
-        for address in self.addresses:
-            yield "client's address", address
-        for name, raw in self.found.items():
-            yield name, raw
-            yield f"{name}, hexadecimal", raw.hex().encode()
-            # A run of base64 that does not depend on where it begins.
-            for url in (base64.urlsafe_b64encode, base64.b64encode):
-                yield f"{name}, base64", url(raw).rstrip(b"=")[: len(raw)]
-            yield f"{name}, as Python shows it", repr(raw)[2:-1].encode()
 
 
 async def session(up: Up, secrets: Secrets, control_port: int) -> None:
@@ -135,19 +104,6 @@ async def control(port: int, queue: IDS) -> None:
     writer.close()
 
 
-def pages(up: Up) -> dict[str, bytes]:
-    found = {}
-    metrics = up.run["metrics"].removesuffix("/metrics")
-    for path in ("/", "/status.json", "/metrics", "/metrics/edge", "/healthz", "/readyz", "/nothing/here"):
-        server = metrics if path.startswith("/metrics") else up.http
-        try:
-            with urllib.request.urlopen(server + path, timeout=10) as response:
-                found[path] = response.read()
-        except urllib.error.HTTPError as error:
-            found[path] = error.read()
-    return found
-
-
 @pytest.mark.timeout(120)
 async def test_nothing_leaks(tmp_path: Path) -> None:
     home, secrets = tmp_path / "home", Secrets()
@@ -159,7 +115,7 @@ async def test_nothing_leaks(tmp_path: Path) -> None:
         with weir_up(home, environ=environ) as up:
             address = up.address
             await session(up, secrets, control_port)
-            seen = await asyncio.to_thread(pages, up)
+            seen = await asyncio.to_thread(pages, up.http, up.run["metrics"])
             _, printed = await asyncio.to_thread(up.stop)
         # The address with its password is printed once, for the operator; everything after that is log lines.
         seen |= {"logs": printed.replace(address, "", 1).encode(), "spans": spans(collected)}
@@ -169,13 +125,7 @@ async def test_nothing_leaks(tmp_path: Path) -> None:
     secrets.add("creators' password", b"creators-word")
     secrets.add("placement key", bytes.fromhex((home / "placement.key").read_text()))
     assert len(seen["spans"]) > 1000 and "control port: block" in printed
-    leaks = {
-        f"{name} in {place}"
-        for place, text in seen.items()
-        for name, spelling in secrets.spellings()
-        if spelling in text
-    }
-    assert leaks == set()
+    assert secrets.leaks(seen) == set()
 
 
 def spans(collected: Collector) -> bytes:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.notifier.test_config import REFERENCE_INI as NTF_INI
 from tests.router.test_config import REFERENCE_INI
 from weir.cli.main import main
+from weir.notifier.config import load as load_ntf
 from weir.router.config import load
 
 
@@ -92,3 +94,15 @@ def test_quotes_survive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     output = tmp_path / "weir.toml"
     assert main(["import", str(ini), "--output", str(output)]) == 0
     assert load(output, {}).information.operator == 'The "Best" \\ Company'
+
+
+def test_a_notification_servers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini, output = tmp_path / "ntf-server.ini", tmp_path / "weir.toml"
+    ini.write_text(NTF_INI)
+    assert main(["import", str(ini), "--output", str(output)]) == 0
+    assert load_ntf(output, {}) == load_ntf(ini, {})
+    report = capsys.readouterr().err.splitlines()
+    assert "taken over: [TRANSPORT] control_port → [control] port" in report
+    assert "not taken over: [STORE_LOG] db_pool_size (line 4): all state is in Redis" in report
+    assert main(["import", str(ini), "--router", "smp"]) == 0
+    assert "not taken over: [SUBSCRIBER] socks_mode" in capsys.readouterr().err

@@ -11,8 +11,9 @@ import pytest
 
 import weir
 from weir.cli import main as cli
-from weir.cli import smp
+from weir.cli import routers
 from weir.cli.main import main
+from weir.cli.programs import PROGRAMS
 
 # Modules that `weir --help` must not import, because they are slow to load.
 HEAVY = ("asyncio", "aiohttp", "redis", "cryptography", "opentelemetry", "kopf", "weir.router", "weir.redis")
@@ -36,13 +37,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"weir {weir.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["fly"], ["smp", "fly"]])
+@pytest.mark.parametrize("arguments", [["fly"], ["smp", "fly"], ["ntf", "fly"]])
 def test_an_unknown_command_names_the_known_ones(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "unknown command 'fly'; the commands are " in capsys.readouterr().err
 
 
-TAUGHT = [[name] for name in cli.COMMANDS if name != "smp"] + [["smp", name] for name in smp.COMMANDS]
+TAUGHT = [
+    *([name] for name in cli.COMMANDS if name not in PROGRAMS),
+    *([program.name, name] for program, commands in routers.COMMANDS.items() for name in commands),
+]
 
 
 @pytest.mark.parametrize("command", TAUGHT, ids=" ".join)
@@ -91,6 +95,7 @@ def test_every_number_has_a_range(command: list[str], monkeypatch: pytest.Monkey
         ("up --smp-port 65536", "--smp-port: '65536': expected a number from 0 to 65535"),
         ("ping smp://x --timeout -1", "--timeout: '-1': expected a number from 0.1 to 86400"),
         ("smp edge --ready-fd 4000", "--ready-fd: '4000': no open file descriptor"),
+        ("ntf edge --ready-fd 4000", "--ready-fd: '4000': no open file descriptor"),
         ("operator --workers 0", "--workers: '0': expected a number from 1 to 1000"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from weir.cli import up_edges
 from weir.cli.errors import Fail
+from weir.cli.programs import SMP
 from weir.cli.up_edges import EdgeProcess
 
 
@@ -16,7 +17,7 @@ async def test_an_edge_is_restarted_until_it_starts(monkeypatch: pytest.MonkeyPa
     async def wait() -> int:
         return 1
 
-    edge = EdgeProcess(0, Path("weir.toml"), {})
+    edge = EdgeProcess(SMP, 0, Path("weir.toml"), {})
     edge._process = SimpleNamespace(wait=wait)  # type: ignore[assignment]
     refusals = [Fail("not ready"), OSError("Resource temporarily unavailable")]
 
@@ -45,7 +46,7 @@ async def test_a_file_that_cannot_be_written_does_not_end_the_watch(monkeypatch:
     async def wait() -> int:
         return crashes.pop(0)
 
-    edge = EdgeProcess(0, Path("weir.toml"), {})
+    edge = EdgeProcess(SMP, 0, Path("weir.toml"), {})
     edge._process = SimpleNamespace(wait=wait)  # type: ignore[assignment]
 
     async def start() -> None:

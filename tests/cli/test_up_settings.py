@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from weir.cli.programs import SMP
 from weir.cli.up_settings import UpSettings
 from weir.router.config import SCHEMA, RouterConfig, load
 
@@ -18,10 +19,11 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path
     none = argparse.Namespace(host=None, listen=None, smp_port=None, http_port=None, metrics_port=None, redis=None)
     told = argparse.Namespace(host="::1", listen=None, smp_port=0, http_port=0, metrics_port=None, redis="embedded")
     config, named = load(path, {}), SCHEMA.given(path, {})
-    assert UpSettings.of(none, RouterConfig(), set()) == UpSettings(
-        ("127.0.0.1",), "127.0.0.1", (5223,), 0, "127.0.0.1", 8000, True, "127.0.0.1", 8001, "embedded"
+    assert UpSettings.of(SMP, none, RouterConfig(), set()) == UpSettings(
+        SMP, ("127.0.0.1",), "127.0.0.1", (5223,), 0, "127.0.0.1", 8000, True, "127.0.0.1", 8001, "embedded"
     )
-    assert UpSettings.of(none, config, named) == UpSettings(
+    assert UpSettings.of(SMP, none, config, named) == UpSettings(
+        SMP,
         ("smp.example.org",),
         "127.0.0.2",
         (5223, 443),
@@ -33,8 +35,8 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path
         None,
         "redis://127.0.0.1:6379/0",
     )
-    assert UpSettings.of(told, config, named) == UpSettings(
-        ("::1",), "127.0.0.2", (0,), 0, "127.0.0.2", 0, True, "127.0.0.1", 0, "embedded"
+    assert UpSettings.of(SMP, told, config, named) == UpSettings(
+        SMP, ("::1",), "127.0.0.2", (0,), 0, "127.0.0.2", 0, True, "127.0.0.1", 0, "embedded"
     )
 
 
@@ -59,6 +61,6 @@ def test_metrics_stay_on_loopback_unless_told_otherwise(
     options = argparse.Namespace(
         host="smp.example.org", listen=None, smp_port=None, http_port=None, metrics_port=option, redis=None
     )
-    settings = UpSettings.of(options, load(path, {}), SCHEMA.given(path, {}))
+    settings = UpSettings.of(SMP, options, load(path, {}), SCHEMA.given(path, {}))
     assert (settings.metrics_port, settings.metrics_listen) == (metrics_port, metrics_listen)
     assert settings.http_listen == "0.0.0.0"

@@ -9,12 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from weir.cli.errors import Fail, os_error
+from weir.cli.programs import SMP, Program
 from weir.config.options import Parser, whole
 from weir.config.schema import ConfigError
-from weir.router.config import RouterConfig, load
 from weir.wire.address import SmpAddress
+
+if TYPE_CHECKING:
+    from weir.router.config import RouterConfig
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -52,11 +56,17 @@ def add_certificate_options(p: argparse.ArgumentParser) -> None:
     )
 
 
-def load_config(path: Path | None) -> RouterConfig:
+def load_config(program: Program, path: Path | None) -> Any:
+    """Load the configuration of a router: the `config` of the program's schema."""
     try:
-        return load(path)
+        return program.schema.load(path)
     except ConfigError as error:
         raise Fail(str(error)) from None
+
+
+def load_smp_config(path: Path | None) -> RouterConfig:
+    config: RouterConfig = load_config(SMP, path)
+    return config
 
 
 def read_secret(path: Path) -> str:
@@ -71,6 +81,14 @@ def smp_address(text: str) -> SmpAddress:
     address = SmpAddress.parse(text)
     if address is None or address.scheme != "smp":
         raise Fail("not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]")
+    return address
+
+
+def ntf_address(text: str) -> SmpAddress:
+    """Read an address, with or without a query."""
+    address = SmpAddress.parse(text.partition("?")[0])
+    if address is None or address.scheme != "ntf":
+        raise Fail("not an ntf:// address: expected ntf://FINGERPRINT@host[:port]")
     return address
 
 

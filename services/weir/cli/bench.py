@@ -29,8 +29,9 @@ _BENCHES = {
     "scale": "two edges compared with one edge",
     "traces": "an edge that traces 1 % of messages, compared with an edge without tracing",
     "fairness": "how much a client that floods, does not read, reconnects … slows another one",
-    "timing": "whether the time of an AUTH error tells if a queue exists",
-    "all": "all benches, compared with the bars (docs/bench.md)",
+    "timing": "whether the time of an AUTH error tells if a queue or token exists",
+    "ntf": "a notification router: from SEND to the push, what devices cost, subscriptions after a restart",
+    "all": "all benches of the SMP router, compared with the bars (docs/bench.md)",
 }
 _DESCRIPTION = f"""\
 Measures an SMP router on this machine. One cycle is a message's way: SEND → OK, MSG → ACK → OK.
@@ -40,7 +41,7 @@ benches:
 
 Which router is measured:
   floor, publickey             none
-  scale, traces, fairness, timing, all
+  scale, traces, fairness, timing, ntf, all
                                routers that the bench starts and removes itself
   memory, cross                a running `weir up`, named by --home
   all others                   a running `weir up` (--home), or any SMP router (--address)
@@ -121,7 +122,7 @@ weir bench all --json all.json
         "--queues",
         type=whole(1, 100_000_000),
         metavar="N",
-        help="sub: queues (10000); memory, stall: 20000; association: 6000; service: 1000",
+        help="sub: queues (10000); memory, stall: 20000; association: 6000; service: 1000; ntf: 100000",
     )
     load.add_argument(
         "--waiting", type=whole(0, 100_000_000), metavar="M", help="service: queues that have a message (1000)"
@@ -294,6 +295,12 @@ def _timing(options: argparse.Namespace) -> dict[str, Any]:
     return _show("timing", {**result.ratios, "worst_ratio": result.worst_ratio})
 
 
+def _ntf(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.ntf.bars import run_ntf
+
+    return run_ntf(options.seconds, options.queues or 100_000, _show)
+
+
 def _all(options: argparse.Namespace) -> dict[str, Any]:
     from weir.bench.bars import run_all
 
@@ -315,5 +322,6 @@ _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "traces": _traces,
     "fairness": _fairness,
     "timing": _timing,
+    "ntf": _ntf,
     "all": _all,
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weir.cli.errors import Fail
+from weir.cli.programs import PROGRAMS, Program
 
 
 class Command(NamedTuple):
@@ -18,13 +19,13 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     "up": Command("weir.cli.up", "start a complete router on this machine: identity, Redis, edges"),
     "ping": Command("weir.cli.ping", "connect to any SMP router and measure the round-trip time"),
-    "smp": Command("weir.cli.smp", "the parts of an SMP router: init, cert, edge, config, ctl, check"),
+    "smp": Command("weir.cli.routers", "the parts of an SMP router: init, cert, edge, config, ctl, check"),
+    "ntf": Command("weir.cli.routers", "a notification router: up, init, cert, edge, config, ctl, check"),
     "service": Command("weir.cli.service", "list, inspect, rotate and forget receive and notification services"),
-    "import": Command("weir.cli.import_ini", "convert a reference server's smp-server.ini to weir.toml"),
+    "import": Command("weir.cli.import_ini", "convert a reference server's ini file to weir.toml"),
     "redis": Command("weir.cli.redis", "run the bundled Valkey server alone"),
     "bench": Command("weir.cli.bench", "measure this machine and any SMP router"),
     "operator": Command("weir_operator.main", "run the Kubernetes operator"),
-    "ntf": Command("weir.cli.ntf", "the notification router (not in this release)"),
 }
 
 USAGE = f"""\
@@ -49,13 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"weir {weir.__version__}")
         return 0
-    return dispatch("weir", COMMANDS, arguments)
+    return dispatch("weir", COMMANDS, arguments, PROGRAMS.get(arguments[0]))
 
 
-def dispatch(program: str, commands: dict[str, Command], arguments: list[str]) -> int:
+def dispatch(program: str, commands: dict[str, Command], arguments: list[str], of: Program | None = None) -> int:
     """Run `commands[arguments[0]]` with the other arguments and return the exit code.
 
-    A command that fails prints one clear line and returns 1. Ctrl-C returns 130.
+    A command `of` a router is the same module for each router. A command that fails prints one clear line and returns
+    1. Ctrl-C returns 130.
     """
     name, rest = arguments[0], arguments[1:]
     command = commands.get(name)
@@ -70,7 +72,7 @@ def dispatch(program: str, commands: dict[str, Command], arguments: list[str]) -
         print(f"{program} {name}: needs the Python package {error.name} (pip install 'weir[{name}]')", file=sys.stderr)
         return 1
     try:
-        code: int = module.main(rest)
+        code: int = module.main(rest) if of is None else module.main(of, rest)
     except Fail as failure:
         print(f"{program} {name}: {failure}", file=sys.stderr)
         return failure.code

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from weir.cli.arguments import parser, smp_address
 from weir.cli.errors import Fail
-from weir.client.smp import ClientError, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import SmpClient
 from weir.config.options import seconds, whole
 from weir.transport.client import ConnectError
 from weir.wire.address import SmpAddress

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir.cli.arguments import load_config, parser
+from weir.cli.arguments import load_smp_config, parser
 from weir.cli.errors import Fail
 from weir.config.kinds import DURATION, show_duration
 
@@ -91,7 +91,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace) -> RouterConfig:
     if options.home is None:
-        return load_config(options.config)
+        return load_smp_config(options.config)
     from dataclasses import replace
 
     from weir.bench.target import BenchError, read_run_file
@@ -100,19 +100,19 @@ def _config(options: argparse.Namespace) -> RouterConfig:
         run = read_run_file(options.home)
     except BenchError as error:
         raise Fail(str(error)) from None
-    config = load_config(Path(run["config"]))
+    config = load_smp_config(Path(run["config"]))
     redis = replace(config.redis, url=run["redis"]["url"], placement_key=Path(run["placement_key"]))
     return replace(config, redis=redis)
 
 
 def _store_config(config: RouterConfig) -> Any:
     from weir.config.schema import ConfigError
-    from weir.router.config import read_placement_key
+    from weir.redis.settings import read_key
     from weir.router.store.core import StoreConfig
 
     redis = config.redis
     try:
-        key = read_placement_key(redis.placement_key)
+        key = read_key(redis.placement_key, "a placement key")
     except ConfigError as error:
         raise Fail(str(error)) from None
     return StoreConfig(

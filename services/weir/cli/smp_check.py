@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from weir.cli.arguments import parser, read_secret, smp_address
+from weir.cli.check_targets import Target, add_target_options, expect, find_targets, show
 from weir.cli.errors import Fail
+from weir.cli.programs import Program
 from weir.cli.signals import sigterm_as_ctrl_c
-from weir.client.smp import ClientError, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import SmpClient
 from weir.client.uninterrupted import uninterrupted
-from weir.config.kinds import PORT
-from weir.config.options import seconds, whole
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import KeyPair, dh, generate
 from weir.transport.client import ConnectError
@@ -30,14 +30,6 @@ from weir.wire.smp.replies import ALLS, IDS, MSG, OK
 from weir.wire.versions import SND_AUTH_KEY
 
 
-class _Target(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
 class _Queue(NamedTuple):
     rcv_id: bytes
     snd_id: bytes
@@ -45,7 +37,7 @@ class _Queue(NamedTuple):
     secret: bytes
 
 
-def main(argv: Sequence[str]) -> int:
+def main(_program: Program, argv: Sequence[str]) -> int:
     p = parser(
         "weir smp check",
         "Uses a router as clients do: creates a queue on one edge, sends a message through the next edge, receives\n"
@@ -61,23 +53,14 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
 """,
     )
     p.add_argument("--address", required=True, metavar="SMP", help="smp://FINGERPRINT[:password]@host[:port]")
-    p.add_argument(
-        "--connect", action="append", default=[], metavar="HOST:PORT", help="address of an edge (repeatable)"
-    )
-    p.add_argument("--resolve", metavar="NAME[:PORT]", help="DNS name whose addresses are all edges")
-    p.add_argument("--edges", type=whole(1, 1000), default=1, metavar="N", help="fail if fewer edges are found (1)")
+    add_target_options(p)
     p.add_argument("--service", action="store_true", help="also test a receive service")
     p.add_argument("--auth-file", type=Path, metavar="FILE", help="file with the password for new queues")
-    p.add_argument(
-        "--timeout", type=seconds(), default=15.0, metavar="S", help="time limit of each step in seconds (15)"
-    )
     options = p.parse_args(argv)
     address = smp_address(options.address)
     if options.auth_file is not None:
         address = replace(address, basic_auth=read_secret(options.auth_file).encode())
-    targets = _find_edges(address, options.connect, options.resolve)
-    if len(targets) < options.edges:
-        raise Fail(f"expected {options.edges} edges and found {len(targets)}: {', '.join(map(str, targets))}")
+    targets = find_targets(address, options)
     try:
         with sigterm_as_ctrl_c():
             return asyncio.run(_Check(address, targets, options.timeout).run(options.service))
@@ -89,38 +72,8 @@ weir smp check --address smp://FINGERPRINT@router --connect 10.0.0.1:5223 --conn
         raise Fail("no message arrived within the time limit") from None
 
 
-def _find_edges(address: SmpAddress, connect: list[str], resolve: str | None) -> list[_Target]:
-    """Return the addresses of all edges: those given, those resolved, or else the first host of the address."""
-    found: dict[_Target, None] = {}
-    for text in connect:
-        host, _, port = text.rpartition(":")
-        if not host:
-            raise Fail(f"--connect {text}: expected HOST:PORT")
-        found[_Target(host.strip("[]"), _port(f"--connect {text}", port))] = None
-    if resolve is not None:
-        name, colon, port = resolve.partition(":")
-        number = _port(f"--resolve {resolve}", port) if colon else address.effective_port
-        try:
-            infos = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise Fail(f"--resolve {resolve}: {error.strerror or error}") from None
-        except UnicodeError:
-            raise Fail(f"--resolve {resolve}: not a host name") from None
-        found |= dict.fromkeys(_Target(str(info[4][0]), number) for info in infos)
-    if not found:
-        found = dict.fromkeys(_Target(host, address.effective_port) for host in address.hosts[:1])
-    return list(found)
-
-
-def _port(option: str, text: str) -> int:
-    try:
-        return PORT.read(text)
-    except ValueError as error:
-        raise Fail(f"{option}: port: {error}") from None
-
-
 class _Check:
-    def __init__(self, address: SmpAddress, targets: list[_Target], timeout: float) -> None:
+    def __init__(self, address: SmpAddress, targets: list[Target], timeout: float) -> None:
         self._address = address
         self._targets = targets
         self._timeout = timeout
@@ -145,11 +98,11 @@ class _Check:
             await self._check_message(self._targets[0], self._targets[-1], credentials)
             await self._check_fold(credentials)
 
-    async def _connect(self, target: _Target, service: ServiceCredentials | None = None) -> SmpClient:
+    async def _connect(self, target: Target, service: ServiceCredentials | None = None) -> SmpClient:
         address = replace(self._address, hosts=(target.host,), port=target.port)
         return await SmpClient.connect(address, timeout=self._timeout, reply_timeout=self._timeout, service=service)
 
-    async def _check_message(self, receive: _Target, send: _Target, service: ServiceCredentials | None) -> None:
+    async def _check_message(self, receive: Target, send: Target, service: ServiceCredentials | None) -> None:
         async with await self._connect(receive, service) as recipient, await self._connect(send) as sender:
             queue = await uninterrupted(self._create(recipient))
             body = await self._send(sender, queue)
@@ -181,13 +134,13 @@ class _Check:
         request = MessagingReq() if client.session.version >= SND_AUTH_KEY else None
         reply = await client.send(NEW(key.spki, dh_key.public, self._address.basic_auth, True, request), b"", key)
         if not isinstance(reply, IDS):
-            raise Fail(f"NEW: {_show(reply)}")
+            raise Fail(f"NEW: {show(reply)}")
         queue = _Queue(reply.rcv_id, reply.snd_id, key, dh(reply.dh_key, dh_key.private))
         self._queues.append(queue)
         return queue
 
     async def _delete(self, client: SmpClient, queue: _Queue) -> None:
-        _expect(await client.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
+        expect(await client.send(DEL(), queue.rcv_id, queue.key), OK(), "DEL")
         self._queues.remove(queue)
 
     async def _delete_left(self) -> None:
@@ -201,8 +154,8 @@ class _Check:
 
     async def _send(self, client: SmpClient, queue: _Queue) -> bytes:
         key, body = generate("x25519"), secrets.token_bytes(64)
-        _expect(await client.send(SKEY(key.spki), queue.snd_id, key), OK(), "SKEY")
-        _expect(await client.send(SEND(False, body), queue.snd_id, key), OK(), "SEND")
+        expect(await client.send(SKEY(key.spki), queue.snd_id, key), OK(), "SKEY")
+        expect(await client.send(SEND(False, body), queue.snd_id, key), OK(), "SEND")
         return body
 
     async def _receive(self, client: SmpClient, queue: _Queue, body: bytes) -> None:
@@ -214,15 +167,4 @@ class _Check:
         message = decrypt_message(queue.secret, event.reply.msg_id, event.reply.body)
         if not isinstance(message, RcvMsgBody) or message.body != body:
             raise Fail("MSG: the message differs from the message that was sent")
-        _expect(await client.send(ACK(event.reply.msg_id), queue.rcv_id, queue.key), OK(), "ACK")
-
-
-def _expect(reply: object, wanted: object, step: str) -> None:
-    if reply != wanted:
-        raise Fail(f"{step}: {_show(reply)}")
-
-
-def _show(reply: object) -> str:
-    """Name a reply and its error, without ids."""
-    error = getattr(reply, "error", None)
-    return f"{type(reply).__name__} {getattr(error, 'value', type(error).__name__)}" if error else type(reply).__name__
+        expect(await client.send(ACK(event.reply.msg_id), queue.rcv_id, queue.key), OK(), "ACK")

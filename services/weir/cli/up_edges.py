@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from weir.cli.errors import Fail
+from weir.cli.programs import SMP, Program
 
 _START_LIMIT = 20.0
 _SUSPEND_LIMIT = 5.0  # seconds; an edge that needs longer is stopped all the same
@@ -29,7 +30,8 @@ _PR_SET_PDEATHSIG = 1
 class EdgeProcess:
     """One edge, whose process may change through restarts."""
 
-    def __init__(self, number: int, config: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, number: int, config: Path, environment: Mapping[str, str]) -> None:
+        self._program = program
         self.number = number
         self.pid = 0
         self._config = config
@@ -37,6 +39,10 @@ class EdgeProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._reports: _Reports | None = None
         self._ready = False
+
+    @property
+    def _name(self) -> str:
+        return f"edge {self.number}" if self._program is SMP else f"{self._program.name} edge {self.number}"
 
     async def start(self) -> None:
         """Return when clients can connect. Raises Fail with the edge's own message if the edge cannot start."""
@@ -48,7 +54,7 @@ class EdgeProcess:
                 "-P",  # import nothing from the working directory
                 "-m",
                 "weir.cli.main",
-                "smp",
+                self._program.name,
                 "edge",
                 "--config",
                 str(self._config),
@@ -67,7 +73,7 @@ class EdgeProcess:
         try:
             report = await asyncio.wait_for(reports.next(), _START_LIMIT)
         except TimeoutError:
-            report = {"error": f"edge {self.number} is not ready after {_START_LIMIT:.0f} s"}
+            report = {"error": f"{self._name} is not ready after {_START_LIMIT:.0f} s"}
         if "error" in report:
             await self.stop(0)
             raise Fail(str(report["error"]))
@@ -78,14 +84,14 @@ class EdgeProcess:
         pause = _PAUSE_FIRST
         while self._process is not None:
             code = await self._process.wait()
-            warn(f"edge {self.number} ended with {_describe(code)}; restarting it")
+            warn(f"{self._name} ended with {_describe(code)}; restarting it")
             while True:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _PAUSE_MOST)
                 try:
                     await self.start()
                 except (Fail, OSError) as failure:  # OSError: no process can be started now
-                    warn(f"edge {self.number} does not start: {failure}")
+                    warn(f"{self._name} does not start: {failure}")
                     continue
                 pause = _PAUSE_FIRST
                 try:

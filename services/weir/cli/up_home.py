@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.cli.errors import Fail, os_error
-from weir.cli.smp_init import make_identity, make_placement_key
+from weir.cli.programs import NTF, SMP, Program
+from weir.cli.router_init import make_deployment_key, make_identity, make_vapid_key
 from weir.crypto.pem import UnusableFile, write_file
 
 if TYPE_CHECKING:
     from weir.crypto.identity import Identity
 
 _SETTINGS = """\
-# Settings of this router. `weir smp config list` lists all settings. Options of `weir up` win over this file.
-# Identity and placement key are always those in this directory.
+# Settings of this router. `COMMAND config list` lists all settings. Options of `weir up` win over this file.
+# Identity and keys are always those in this directory.
 
 [information]
 # source_code = "https://…"
@@ -32,6 +33,7 @@ _UNIX_SOCKET_LIMIT = 100
 @dataclass
 class Home:
     path: Path
+    program: Program = SMP
     _lock: int = -1
     _temporary: list[Path] = field(default_factory=list)
 
@@ -42,6 +44,14 @@ class Home:
     @property
     def placement_key(self) -> Path:
         return self.path / "placement.key"
+
+    @property
+    def storage_key(self) -> Path:
+        return self.path / "storage.key"
+
+    @property
+    def vapid_key(self) -> Path:
+        return self.path / "vapid.key"
 
     @property
     def config(self) -> Path:
@@ -60,14 +70,17 @@ class Home:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = _lock_file(self.path / "lock")
-            self.redis.mkdir(mode=0o700, exist_ok=True)
             if not self.config.exists():
-                write_file(self.config, _SETTINGS.encode(), 0o600)  # the operator may add passwords
+                settings = _SETTINGS.replace("COMMAND", self.program.command)
+                write_file(self.config, settings.encode(), 0o600)  # the operator may add passwords
         except BlockingIOError:
             raise Fail(f"{self.path}: another `weir up` runs there") from None
         except OSError as error:
             raise os_error(error.filename or self.path, error) from None
-        make_placement_key(self.placement_key)
+        make_deployment_key(self.placement_key)
+        if self.program is NTF:
+            make_deployment_key(self.storage_key)
+            make_vapid_key(self.vapid_key)
 
     def ensure_identity(self, host: str) -> Identity:
         """Return the identity. If there is none, make one."""
@@ -84,6 +97,7 @@ class Home:
 
     def redis_socket(self) -> Path:
         """Return the path of Redis' Unix socket: in the home, or in a temporary directory if the path is too long."""
+        self.redis.mkdir(mode=0o700, exist_ok=True)
         path = self.redis.resolve() / "redis.sock"
         if len(os.fsencode(path)) <= _UNIX_SOCKET_LIMIT:
             return path

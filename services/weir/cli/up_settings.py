@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from weir.cli.errors import Fail
+from weir.cli.programs import NTF, Program
 from weir.cli.up_ports import listen_address, reserve
-from weir.wire.address import DEFAULT_SMP_PORT, SmpAddress
+from weir.wire.address import SmpAddress
 
 if TYPE_CHECKING:
     import argparse
     import socket
 
+    from weir.notifier.config import NotifierConfig
     from weir.router.config import RouterConfig
     from weir.surface.settings import Http
 
 EMBEDDED = "embedded"
+NTF_PORT = 5443  # 443 is for root only
 _LAST_PORT = 65535
 
 
@@ -25,13 +28,14 @@ class Reserved(NamedTuple):
     """Reserved ports, and the sockets that hold them."""
 
     held: list[socket.socket]
-    smp: tuple[int, ...]
+    ports: tuple[int, ...]
     http: int | None
     metrics: int | None
 
 
 @dataclass(frozen=True)
 class UpSettings:
+    program: Program
     hosts: tuple[str, ...]
     listen: str
     ports: tuple[int, ...]
@@ -44,7 +48,12 @@ class UpSettings:
     redis: str
 
     @staticmethod
-    def of(options: argparse.Namespace, config: RouterConfig, given: Collection[tuple[str, str]]) -> UpSettings:
+    def of(
+        program: Program,
+        options: argparse.Namespace,
+        config: RouterConfig | NotifierConfig,
+        given: Collection[tuple[str, str]],
+    ) -> UpSettings:
         """Combine options and configuration. `given` names the settings that the file or the environment sets.
 
         `weir up` has other defaults for some settings than an edge, so it needs to know which settings were given.
@@ -54,11 +63,14 @@ class UpSettings:
         listen = options.listen or (transport.listen if ("transport", "listen") in given else listen_address(hosts[0]))
         page = http.port if ("http", "port") in given else 8000
         http_port = options.http_port if options.http_port is not None else page or None
+        port: int | None = getattr(options, f"{program.name}_port")
+        ports = (NTF_PORT,) if program is NTF and ("transport", "ports") not in given else transport.ports
         return UpSettings(
+            program=program,
             hosts=hosts,
             listen=listen,
-            ports=transport.ports if options.smp_port is None else (options.smp_port,),
-            public_port=transport.public_port if options.smp_port is None else 0,
+            ports=ports if port is None else (port,),
+            public_port=transport.public_port if port is None else 0,
             http_listen=http.listen if ("http", "listen") in given and not options.listen else listen,
             http_port=http_port,
             metrics=http.metrics,
@@ -68,8 +80,8 @@ class UpSettings:
         )
 
     def reserve(self) -> Reserved:
-        held = [reserve(self.listen, port, "smp") for port in self.ports]
-        smp = tuple(sock.getsockname()[1] for sock in held)
+        held = [reserve(self.listen, port, self.program.name) for port in self.ports]
+        ports = tuple(sock.getsockname()[1] for sock in held)
         others: list[int | None] = []
         for listen, port, what in (
             (self.http_listen, self.http_port, "http"),
@@ -78,15 +90,16 @@ class UpSettings:
             if port is not None:
                 held.append(reserve(listen, port, what))
             others.append(None if port is None else held[-1].getsockname()[1])
-        return Reserved(held, smp, *others)
+        return Reserved(held, ports, *others)
 
     def address(self, fingerprint: bytes, ports: tuple[int, ...], password: str | None) -> SmpAddress:
         port = self.public_port or ports[0]
         address = SmpAddress(
             fingerprint,
             self.hosts,
-            None if port == DEFAULT_SMP_PORT else port,
+            None if port == self.program.port else port,
             password.encode() if password else None,
+            scheme=self.program.name,
         )
         if SmpAddress.parse(str(address)) != address:
             raise Fail(f"--host {','.join(self.hosts)}: not a host name or an IP address")

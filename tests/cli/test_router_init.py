@@ -8,7 +8,7 @@ import pytest
 from weir.cli.main import main
 from weir.crypto.certificates import certificate_key
 from weir.crypto.identity import load_identity
-from weir.router.config import read_placement_key
+from weir.redis.settings import read_key
 from weir.wire.address import SmpAddress
 
 
@@ -22,7 +22,7 @@ def test_init_makes_everything_and_prints_the_address(
     printed = capsys.readouterr().out.splitlines()[-1].split()[-1]
     assert SmpAddress.parse(printed) == SmpAddress(identity.fingerprint, ("smp.example.org",))
     assert identity.key.type == algorithm
-    assert len(read_placement_key(home / "placement.key")) == 32
+    assert len(read_key(home / "placement.key", "a placement key")) == 32
     for path in (home / "placement.key", home / "identity" / "ca.key", home / "identity" / "server.key"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
