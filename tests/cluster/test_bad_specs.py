@@ -92,13 +92,27 @@ _SERVICE: dict[str, tuple[dict[str, Any], str, str]] = {
         "must have at most 2 items",
     ),
 }
+_APNS = {"secretName": "s", "keyId": "K" * 10, "teamId": "T" * 10, "topic": "org.example.app"}
 _NTF: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no team": ({"push": {"apns": {"secretName": "s", "keyId": "K" * 10}}}, "spec.push.apns.teamId", "Required value"),
-    "no key id": (
-        {"push": {"apns": {"secretName": "s", "keyId": "x", "teamId": "T" * 10}}},
-        "spec.push.apns.keyId",
-        "should match",
+    **{
+        f"no {field}": (
+            {"push": {"apns": {key: value for key, value in _APNS.items() if key != field}}},
+            f"spec.push.apns.{field}",
+            "Required value",
+        )
+        for field in _APNS
+    },
+    "no key id": ({"push": {"apns": {**_APNS, "keyId": "x"}}}, "spec.push.apns.keyId", "should match"),
+    "no host of APNs": ({"push": {"apns": {**_APNS, "host": "a b"}}}, "spec.push.apns.host", "should match"),
+    "no subject": ({"push": {"webPush": {"subject": "me"}}}, "spec.push.webPush.subject", "should match"),
+    "unknown host mode": ({"subscriber": {"hostMode": "Tor"}}, "spec.subscriber.hostMode", '"Public", "Onion"'),
+    "always through no proxy": (
+        {"subscriber": {"socksMode": "Always"}},
+        "spec.subscriber.socksProxy",
+        "needs socksProxy",
     ),
+    "one port for both": ({"ports": {"ntf": 8000}}, "spec.ports.http", "must differ"),
+    "no prefix": ({"redis": {"prefix": "{tag}"}}, "spec.redis.prefix", "should match"),
 }
 CASES = [
     pytest.param(kind, *case, id=f"{kind}: {what}")
@@ -127,9 +141,12 @@ def test_what_cannot_be_changed_is_refused(kube: Kube) -> None:
     kube.create(router("fixed", **spec), "default")
     service = {"router": "fixed", "role": "Messaging", "fingerprints": [FP]}
     kube.create(router("fixed", "SMPService", **service), "default")
+    kube.create(router("fixed", "NTFRouter"), "default")
     try:
         for kind, patch, words in (
             ("SMPRouter", {"redis": {"embedded": {"storage": {"size": "2Gi"}}}}, "spec.redis.embedded.storage"),
+            ("SMPRouter", {"redis": {"prefix": "late"}}, "spec.redis.prefix"),
+            ("NTFRouter", {"redis": {"prefix": "other"}}, "spec.redis.prefix"),
             ("SMPService", {"role": "Notifier"}, "spec.role"),
             ("SMPService", {"router": "other"}, "spec.router"),
         ):
@@ -139,6 +156,7 @@ def test_what_cannot_be_changed_is_refused(kube: Kube) -> None:
             assert "cannot be changed" in refusal.value.summary()
     finally:
         kube.delete("SMPService", "fixed", "default")
+        kube.delete("NTFRouter", "fixed", "default")
         kube.delete("SMPRouter", "fixed", "default")
 
 

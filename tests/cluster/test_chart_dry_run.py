@@ -80,7 +80,8 @@ def kept(kind: str, name: str, spec: dict[str, Any]) -> set[str]:
     router = read({"metadata": {"namespace": "chat", "name": name, "uid": "uid"}, "spec": spec}, kind)
     embedded = embedded_settings(router)
     given = spec.get("identity", {}).get("secretName")
-    secrets = {given or names.identity(name), names.store(name)} - set(kept_secrets_to_delete(router))
+    made = {given or names.identity(name), names.store(name)} | ({names.vapid(name)} if kind == "NTFRouter" else set())
+    secrets = made - set(kept_secrets_to_delete(router))
     volume = embedded is not None and embedded["storage"]["whenDeleted"] == "Retain"
     return {f"Secret {one}" for one in secrets} | (
         {f"PersistentVolumeClaim data-{names.redis(name)}-0"} if volume else set()
@@ -105,7 +106,7 @@ def test_notes_name_exactly_what_uninstall_keeps(cluster: Cluster, namespace: st
 
 
 URL = {"url": "redis://redis:6379/0"}
-PUSH = {"secretName": "secret", "keyId": "ABCDEFGHIJ", "teamId": "ABCDEFGHIJ"}
+PUSH = {"secretName": "secret", "keyId": "ABCDEFGHIJ", "teamId": "ABCDEFGHIJ", "topic": "org.example.app"}
 # Fields that other fields need beside them, by the CRDs' rules. A field of the same name in here wins over the example.
 COMPANIONS: dict[str, dict[str, Any]] = {
     "autoscaling": {"autoscaling": {"maxReplicas": 9, "minReplicas": 1}},
@@ -121,7 +122,9 @@ COMPANIONS: dict[str, dict[str, Any]] = {
     "redis.external.passwordSecret": {"redis": {"external": {"passwordSecret": {"name": "secret"}, **URL}}},
     "telemetry.traces": {"telemetry": {"traces": {"endpoint": "http://collector:4318"}}},
     "push.apns": {"push": {"apns": PUSH}},
-    "push.fcm": {"push": {"fcm": {"secretName": "secret"}}},
+    "push.apns.ca": {"push": {"apns": {**PUSH, "ca": {"name": "secret"}}}},
+    "push.webPush.ca": {"push": {"webPush": {"ca": {"name": "secret"}}}},
+    "subscriber.socksMode": {"subscriber": {"socksProxy": "tor:9050"}},
     "information": {"information": {"sourceCode": "https://example.org/source"}},
 }
 

@@ -18,6 +18,7 @@ from tests.helm.test_metrics import families
 
 pytestmark = pytest.mark.timeout(600)
 
+_NTF_METRICS = ("simplex_ntf_", "weir_ntf_")
 KEPT = {"Secret/weir-identity", "Secret/weir-store", "PersistentVolumeClaim/data-weir-redis-0"}
 
 
@@ -60,7 +61,8 @@ def test_install_use_upgrade_uninstall_and_back_again(release: Release, kube: Ku
     assert re.findall(r'^weir_operator_api_requests_total\{code="40[13]".*$', metrics, re.MULTILINE) == []
     known = families(metrics) | families(release.page("weir-http", 8000, "/metrics"))
     known |= families(release.page("weir-http", 8000, "/metrics/edge"))
-    assert sorted(used_metrics() - known) == []
+    of_notifications = {name for name in used_metrics() if name.startswith(_NTF_METRICS)}
+    assert sorted(used_metrics() - of_notifications - known) == []
 
     # Upgrade to the same: address, queues, messages and the very pods stay. NOTES knows the address now.
     state = tmp_path / "queue"
@@ -86,6 +88,28 @@ def test_install_use_upgrade_uninstall_and_back_again(release: Release, kube: Ku
     assert release.address() == address
     assert release.mail("take", state, address).strip() == "ok"
     release.uninstall()
+
+
+def test_a_notification_router_is_switched_on_tested_and_off(release: Release, kube: Kube) -> None:
+    release.install({})
+    release.ready()
+    private = {"subscriber": {"allowPrivateServers": True}}
+    notes = release.upgrade({"notifier": {"enabled": True, "spec": private}})
+    assert "get ntfr weir-ntf -o jsonpath" in notes
+    kube.await_condition("NTFRouter", "weir-ntf", release.namespace, "Ready", seconds=180)
+    release.test()
+    log = release.kubectl("logs", "job/weir-ntf-test")
+    assert log.count("PING") == 2 and "the notification router is subscribed to the queue" in log
+    known = families(release.page("weir-ntf-http", 8000, "/metrics"))
+    assert sorted({name for name in used_metrics() if name.startswith(_NTF_METRICS)} - known) == []
+    # Off: what cannot be made again stays.
+    release.upgrade({})
+    kube.gone("NTFRouter", "weir-ntf", release.namespace, 120)
+    kept = {"Secret/weir-ntf-identity", "Secret/weir-ntf-store", "Secret/weir-ntf-vapid"}
+    assert kept <= release.left()
+    release.uninstall()
+    kept |= {"PersistentVolumeClaim/data-weir-ntf-redis-0"}
+    wait_for("only what is kept", lambda: release.left() == KEPT | kept or None, 60)
 
 
 def test_upgrade_from_the_previous_chart(release: Release, kube: Kube, tmp_path: Path) -> None:
@@ -154,7 +178,8 @@ def test_production_profile_and_uninstall_without_an_operator(release: Release, 
     left = release.left()
     assert {"PodDisruptionBudget/weir", "PodDisruptionBudget/weir-operator", "NetworkPolicy/weir"} <= left
     assert {
-        f"ConfigMap/weir-dashboard-{name}" for name in ("overview", "services", "edges", "redis", "operator")
+        f"ConfigMap/weir-dashboard-{name}"
+        for name in ("overview", "services", "notifications", "edges", "redis", "operator")
     } <= left
     assert "StatefulSet/weir-redis" not in left
     assert release.test().count("PING") == 3

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.cluster.apiproxy import ApiProxy, Call
-from tests.cluster.conftest import PAUSE, drop_namespace, idle, new_namespace, router
+from tests.cluster.conftest import PATIENT, PAUSE, drop_namespace, idle, new_namespace, router
 from tests.cluster.harness import REPO, Cluster, Kube, wait_for
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.test_operator_children import children, made
@@ -116,7 +116,9 @@ def test_with_exactly_these_roles_nothing_is_refused(
     namespace, token = account
     with ApiProxy(cluster.listener(), cluster.kubeconfig, token) as proxy:
         config = proxy.kubeconfig(tmp_path / "kubeconfig")
-        with OperatorProcess(cluster, tmp_path, image=PAUSE, namespace=namespace, kubeconfig=config) as process:
+        with OperatorProcess(
+            cluster, tmp_path, image=PAUSE, namespace=namespace, kubeconfig=config, options=PATIENT
+        ) as process:
             process.wait_working()
             _everything(kube, namespace)
         assert proxy.refused() == []

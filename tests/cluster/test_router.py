@@ -13,17 +13,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import kubernetes
 import pytest
 
 from tests.chaos.worker import PairKeys
 from tests.cluster.conftest import router
 from tests.cluster.harness import Cluster, Kube, wait_for
+from tests.cluster.live import NODE, Live
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.traffic import Traffic
 
 NAME = "live"
-NODE = "10.98.0.1"
 NODE_PORT = 30523
 SPEC: dict[str, Any] = {
     "hosts": [NODE],
@@ -35,49 +34,10 @@ SPEC: dict[str, Any] = {
 }
 
 
-class Live:
-    """The router and what tests ask about it."""
-
-    def __init__(self, cluster: Cluster, kube: Kube, namespace: str) -> None:
-        self.cluster, self.kube, self.namespace = cluster, kube, namespace
-
-    @property
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.kube.get("SMPRouter", NAME, self.namespace)["status"]
-        return found
-
-    def patch(self, spec: dict[str, Any]) -> None:
-        self.kube.merge("SMPRouter", NAME, self.namespace, {"spec": spec})
-
-    def condition(self, kind: str, status: str, reason: str | None = None, seconds: float = 60) -> dict[str, Any]:
-        return self.kube.await_condition("SMPRouter", NAME, self.namespace, kind, status, reason, seconds)
-
-    def edges(self) -> list[dict[str, Any]]:
-        labels = f"app.kubernetes.io/component=edge,app.kubernetes.io/instance={NAME}"
-        found = self.kube.list("Pod", self.namespace, labels)
-        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
-
-    def settle(self, edges: int, seconds: float = 90) -> None:
-        """Wait until the router is ready and has exactly this many edges, all ready."""
-
-        def there() -> bool:
-            status = self.status
-            numbers = status.get("edges") or {}
-            conditions = {one["type"]: one for one in status["conditions"]}
-            return (
-                numbers == {"desired": edges, "ready": edges, "updated": edges, "summary": f"{edges}/{edges}"}
-                and conditions["Ready"]["status"] == "True"
-                and conditions["Progressing"]["reason"] == "Settled"
-                and len(self.edges()) == edges
-            )
-
-        wait_for(f"{edges} edges", there, seconds)
-
-
 @pytest.fixture(scope="module")
 def live(cluster: Cluster, kube: Kube, namespace: str, real_operator: OperatorProcess) -> Live:
     kube.create(router(NAME, **SPEC), namespace)
-    found = Live(cluster, kube, namespace)
+    found = Live(cluster, kube, namespace, "SMPRouter", NAME)
     found.settle(2)
     return found
 
@@ -109,48 +69,22 @@ def test_status_counts_what_the_edges_count(live: Live, traffic: Traffic) -> Non
 
 def test_scaled_from_1_to_3_to_1(live: Live, traffic: Traffic) -> None:
     for edges in (1, 3, 1, 2):
-        # The scale subresource, as `kubectl scale smpr` uses it.
-        live.cluster.run("kubectl", "-n", live.namespace, "scale", f"smprouter/{NAME}", f"--replicas={edges}")
-        live.settle(edges)
+        live.scale(edges)
         traffic.flows()
 
 
 def test_an_edge_is_killed(live: Live, traffic: Traffic) -> None:
-    victim = live.edges()[0]["metadata"]["name"]
-    live.kube.delete("Pod", victim, live.namespace, grace_period_seconds=0)
-    wait_for("status to tell", lambda: live.status["edges"]["ready"] < 2 or victim not in str(live.edges()), 20)
-    live.settle(2)
+    live.kill_edge()
     traffic.flows()
 
 
 def test_redis_is_killed(live: Live, traffic: Traffic) -> None:
-    live.kube.delete("Pod", f"{NAME}-redis-0", live.namespace, grace_period_seconds=0)
-    told = live.condition("StoreReachable", "False", seconds=20)
-    ready = next(one for one in told["status"]["conditions"] if one["type"] == "Ready")
-    assert ready["status"] == "False"
-    live.settle(2)
-    live.condition("DurabilityReady", "True", "Proved")
+    live.kill_redis()
     traffic.flows()
 
 
 def test_edges_are_drained_one_at_a_time(live: Live, traffic: Traffic) -> None:
-    api = kubernetes.client.CoreV1Api(live.kube.client)
-
-    def evict(pod: str) -> bool:
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": live.namespace}}
-        try:
-            api.create_namespaced_pod_eviction(pod, live.namespace, body)
-        except kubernetes.client.ApiException as error:
-            assert error.status == 429, error
-            return False
-        return True
-
-    first, second = (pod["metadata"]["name"] for pod in live.edges())
-    assert evict(first)
-    assert not evict(second), "the disruption budget lets one go at a time"
-    live.settle(2)
-    wait_for("the second one's turn", lambda: evict(second), 30)
-    live.settle(2)
+    live.drain_both()
     traffic.flows()
 
 
@@ -212,17 +146,7 @@ def test_children_are_deleted(live: Live, traffic: Traffic) -> None:
 
 
 def test_a_new_configuration_rolls_the_edges(live: Live, traffic: Traffic) -> None:
-    before = {pod["metadata"]["name"] for pod in live.edges()}
-    live.patch({"limits": {"quota": 100}})
-    least = 2
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        least = min(least, live.status["edges"]["ready"])
-        if not before & {pod["metadata"]["name"] for pod in live.edges()}:
-            break
-        time.sleep(0.2)
-    assert least >= 1, "at most one is missing"
-    live.settle(2)
+    assert live.roll({"limits": {"quota": 100}}) >= 1, "at most one is missing"
     traffic.flows()
 
 
@@ -233,8 +157,7 @@ def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live,
         assert process.stdout is not None
         first = process.stdout.readline().split()
         assert first[0] == "connected", first
-        annotation = {"metadata": {"annotations": {"weir.dev/renew-certificate": "now"}}}
-        live.kube.merge("SMPRouter", NAME, live.namespace, annotation)
+        live.annotate(renew_certificate="now")
         # A new leaf is seen by new connections to both edges, and the first connection has answered all the while.
         last = process.stdout.readline().split()
         assert last[0] == "rotated", last
@@ -245,8 +168,7 @@ def test_the_online_certificate_is_rotated_without_dropping_a_client(live: Live,
 
 def test_the_password_of_redis_is_rotated_without_a_restart(live: Live, traffic: Traffic) -> None:
     def passwords(secret: str) -> list[str]:
-        data = live.kube.get("Secret", f"{NAME}-{secret}", live.namespace)["data"]
-        return base64.b64decode(data["redis-password"]).decode().split()
+        return live.secret(secret, "redis-password").decode().split()
 
     def accepted(password: str) -> bool:
         ip = live.kube.get("Service", f"{NAME}-redis", live.namespace)["spec"]["clusterIP"]
@@ -256,13 +178,11 @@ def test_the_password_of_redis_is_rotated_without_a_restart(live: Live, traffic:
         return "True" in told
 
     def has(pod: str, password: str) -> bool:
-        line = ("kubectl", "-n", live.namespace, "exec", pod, "--", "cat", "/etc/weir/edge/redis-password")
-        return live.cluster.run(*line) == password
+        return live.file(pod, "/etc/weir/edge/redis-password") == password
 
     before = {pod["metadata"]["uid"] for pod in live.edges()}
     (old,) = passwords("store")
-    request = {"metadata": {"annotations": {"weir.dev/rotate-redis-password": "1"}}}
-    live.kube.merge("SMPRouter", NAME, live.namespace, request)
+    live.annotate(rotate_redis_password="1")
     wait_for("the switch to the new password", lambda: passwords("edge") == passwords("store")[:1] != [old], 180, 1)
     new, kept = passwords("store")
     assert kept == old
@@ -286,8 +206,7 @@ def test_the_password_of_redis_is_rotated_without_a_restart(live: Live, traffic:
     live.settle(2)
     traffic.flows()
     assert {pod["metadata"]["uid"] for pod in live.edges()} == before, "no edge was replaced"
-    told = [reason for reason, _ in live.kube.events(live.namespace, NAME)]
-    assert {"RedisPasswordAdded", "RedisPasswordSwitched", "RedisPasswordRotated"} <= set(told)
+    assert {"RedisPasswordAdded", "RedisPasswordSwitched", "RedisPasswordRotated"} <= set(live.events())
 
 
 def test_queues_are_blocked_and_deleted_from_a_pod(live: Live, traffic: Traffic) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster.conftest import PAUSE, drop_namespace, new_namespace
+from tests.cluster.conftest import PATIENT, PAUSE, drop_namespace, new_namespace
 from tests.cluster.harness import REPO, Cluster, Kube, wait_for
 from tests.cluster.operator_process import OperatorProcess
 
@@ -42,7 +42,7 @@ def operator(
     directory = tmp_path_factory.mktemp("operator")
     own = next(iter(places.values()))
     watch = ",".join(places.values())
-    with OperatorProcess(cluster, directory, image=PAUSE, namespace=own, watch=watch) as process:
+    with OperatorProcess(cluster, directory, image=PAUSE, namespace=own, watch=watch, options=PATIENT) as process:
         yield process.wait_working()
 
 
@@ -62,6 +62,8 @@ def test_sample(cluster: Cluster, kube: Kube, places: dict[str, str], operator: 
         reasons = wait_for(f"status of {kind} {name}", told, 30)
         assert not {"ApplyFailed", "NotOurs", "Forbidden", "IdentityInvalid"} & set(reasons.values()), reasons
         given = body["spec"].get("identity", {}).get("secretName")
+        if "apns" in body["spec"].get("push", {}):
+            assert reasons["PushReady"] == "SecretMissing"
         if kind == "SMPService":
             assert reasons["Ready"] == "RouterMissing"
         elif given:

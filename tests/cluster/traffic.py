@@ -17,7 +17,8 @@ from typing import Any
 from tests.chaos.journal import Journal
 from tests.chaos.worker import REPLY_LIMIT, PairKeys, Worker
 from tests.cluster.harness import REPO, Cluster, wait_for
-from weir.client.smp import ClientError, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import SmpClient
 from weir.crypto.keys import dh, generate
 from weir.wire.address import SmpAddress
 from weir.wire.errors import Simple

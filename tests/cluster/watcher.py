@@ -10,21 +10,29 @@ import asyncio
 import hashlib
 import sys
 
+from weir.client.ntf import NtfClient
 from weir.client.smp import SmpClient
+from weir.transport.tls import peer_chain
 from weir.wire.address import SmpAddress
 
 _IN_A_ROW = 6  # connections that must all be shown a new certificate: chance spreads them over two edges
 
 
+async def connect(address: SmpAddress) -> NtfClient | SmpClient:
+    return await (NtfClient if address.scheme == "ntf" else SmpClient).connect(address)
+
+
 async def leaf(address: SmpAddress) -> str:
-    async with await SmpClient.connect(address) as client:
-        return hashlib.sha256(client.connection.cert_key.chain[0]).hexdigest()
+    async with await connect(address) as client:
+        tls = client.connection.tls
+        assert tls is not None
+        return hashlib.sha256(peer_chain(tls)[0]).hexdigest()
 
 
 async def main(text: str, seconds: float) -> int:
     address = SmpAddress.parse(text)
     assert address is not None
-    async with await SmpClient.connect(address) as client, asyncio.timeout(seconds):
+    async with await connect(address) as client, asyncio.timeout(seconds):
         first = await leaf(address)
         print("connected", flush=True)
         new = 0

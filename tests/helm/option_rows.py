@@ -24,6 +24,7 @@ class Row(NamedTuple):
 
 
 SERVICE = {"name": "bot", "spec": {"role": "Messaging", "keyPair": {}}}
+TEST_JOBS = ("jobs/weir-test", "jobs/weir-ntf-test")
 TOLERATION = {"key": "spot", "operator": "Exists"}
 ANTI = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}
 
@@ -152,14 +153,32 @@ ROWS = (
         "main",
         {
             "SMPRouter/main": True,
-            f"Job/weir-uninstall {CONTAINER}.args": ["delete", "180", "smprouters/main", "jobs/weir-test"],
+            f"Job/weir-uninstall {CONTAINER}.args": ["delete", "180", "smprouters/main", *TEST_JOBS],
             f"Job/weir-test {CONTAINER}.env.0.valueFrom.configMapKeyRef.name": "main-address",
         },
     ),
     Row("router.labels", {"team": "chat"}, {"SMPRouter/weir metadata.labels.team": "chat"}),
     Row("router.annotations", {"a": "b"}, {"SMPRouter/weir metadata.annotations": {"a": "b"}}),
-    Row("notifier.enabled", True, {"NTFRouter/weir-ntf": True}),
-    Row("notifier.name", "push", {"NTFRouter/push": True}, {"notifier": {"enabled": True}}),
+    Row(
+        "notifier.enabled",
+        True,
+        {
+            "NTFRouter/weir-ntf": True,
+            "Job/weir-ntf-test": True,
+            f"Job/weir-uninstall {CONTAINER}.args": [
+                *("delete", "180", "ntfrouters/weir-ntf", "smprouters/weir", *TEST_JOBS)
+            ],
+        },
+    ),
+    Row(
+        "notifier.name",
+        "push",
+        {
+            "NTFRouter/push": True,
+            f"Job/weir-ntf-test {CONTAINER}.env.0.valueFrom.configMapKeyRef.name": "push-address",
+        },
+        {"notifier": {"enabled": True}},
+    ),
     Row("notifier.labels", {"a": "b"}, {"NTFRouter/weir-ntf metadata.labels.a": "b"}, {"notifier": {"enabled": True}}),
     Row(
         "notifier.annotations",
@@ -177,7 +196,7 @@ ROWS = (
                 "180",
                 "smpservices/bot",
                 "smprouters/weir",
-                "jobs/weir-test",
+                *TEST_JOBS,
             ],
         },
     ),
@@ -234,7 +253,7 @@ ROWS = (
         True,
         {
             f"ConfigMap/weir-dashboard-{name} metadata.labels.grafana_dashboard": "1"
-            for name in ("overview", "services", "edges", "redis", "operator")
+            for name in ("overview", "services", "notifications", "edges", "redis", "operator")
         },
     ),
     Row(
@@ -270,15 +289,25 @@ ROWS = (
         {"observability": {"alerts": {"enabled": True}}},
         (RULE,),
     ),
-    Row("test.edges", 3, {f"Job/weir-test {CONTAINER}.args.4": "--edges=3"}),
-    Row("test.timeoutSeconds", 33, {"Job/weir-test spec.activeDeadlineSeconds": 33}),
+    Row(
+        "test.edges",
+        3,
+        {f"Job/weir-test {CONTAINER}.args.4": "--edges=3", f"Job/weir-ntf-test {CONTAINER}.args.4": "--edges=3"},
+        {"notifier": {"enabled": True}},
+    ),
+    Row(
+        "test.timeoutSeconds",
+        33,
+        {"Job/weir-test spec.activeDeadlineSeconds": 33, "Job/weir-ntf-test spec.activeDeadlineSeconds": 33},
+        {"notifier": {"enabled": True}},
+    ),
     Row("uninstall.wait", False, {"Job/weir-uninstall": GONE, "Role/weir-uninstall": GONE}),
     Row(
         "uninstall.timeoutSeconds",
         30,
         {
             "Job/weir-uninstall spec.activeDeadlineSeconds": 90,
-            f"Job/weir-uninstall {CONTAINER}.args": ["delete", "30", "smprouters/weir", "jobs/weir-test"],
+            f"Job/weir-uninstall {CONTAINER}.args": ["delete", "30", "smprouters/weir", *TEST_JOBS],
         },
     ),
 )

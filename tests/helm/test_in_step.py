@@ -83,4 +83,4 @@ def used_metrics() -> set[str]:
     ]
     groups = yaml.safe_load((REPO / "k8s/alerts/weir.yaml").read_text())["groups"]
     expressions += [rule["expr"] for group in groups for rule in group["rules"]]
-    return {name for text in expressions for name in re.findall(r"\b(?:simplex_smp|weir)_[a-z0-9_]+", text)}
+    return {name for text in expressions for name in re.findall(r"\b(?:simplex_smp|simplex_ntf|weir)_[a-z0-9_]+", text)}

@@ -26,11 +26,12 @@ def families(text: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def routers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """An SMP router and a notification router: where their metrics are."""
     home = tmp_path_factory.mktemp("router")
     ready = home / "ready.json"
-    command = [sys.executable, "-m", "weir.cli.main", "up", "--home", home / "data", "--host", "127.0.0.1"]
-    command += ["--smp-port", "0", "--http-port", "0", "--edges", "1", "--ready-file", ready]
+    command = [sys.executable, "-m", "weir.cli.main", "up", "--home", home / "data", "--host", "127.0.0.1", "--ntf"]
+    command += ["--smp-port", "0", "--ntf-port", "0", "--http-port", "0", "--edges", "1", "--ready-file", ready]
     process = subprocess.Popen(
         [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -39,7 +40,8 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         while not ready.exists():
             assert process.poll() is None and time.monotonic() < deadline, process.stdout and process.stdout.read()
             time.sleep(0.1)
-        yield str(json.loads(ready.read_text())["metrics"]).removesuffix("/metrics")
+        told = json.loads(ready.read_text())
+        yield tuple(one["metrics"].removesuffix("/metrics") for one in (told, told["ntf"]))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
@@ -51,18 +53,19 @@ def page(url: str) -> str:
     return text
 
 
-def test_every_metric_exists(router: str) -> None:
-    known = families(page(f"{router}/metrics")) | families(page(f"{router}/metrics/edge"))
-    known |= families(operator_metrics.render().decode())
+def test_every_metric_exists(routers: tuple[str, ...]) -> None:
+    known = families(operator_metrics.render().decode())
+    for router in routers:
+        known |= families(page(f"{router}/metrics")) | families(page(f"{router}/metrics/edge"))
     assert sorted(used_metrics() - known) == []
 
 
-def test_every_one_of_ours_is_shown_somewhere(router: str) -> None:
+def test_every_one_of_ours_is_shown_somewhere(routers: tuple[str, ...]) -> None:
     """Every metric of ours is on a dashboard, or is left out for a reason."""
     left_out = {"weir_edge_info", "weir_edge_events", "weir_handshakes", "weir_outgoing_bytes"}
     # The reference's names are shown where they say something here; its own dashboards show them all.
-    ours = {name for name in families(page(f"{router}/metrics")) if name.startswith("weir_")}
-    ours |= families(operator_metrics.render().decode())
+    fleets = set().union(*(families(page(f"{router}/metrics")) for router in routers))
+    ours = {name for name in fleets if name.startswith("weir_")} | families(operator_metrics.render().decode())
     shown = used_metrics()
     missing = {name for name in ours if not name.endswith(("_created", "_sum", "_count"))} - shown - left_out
     assert sorted(missing) == []

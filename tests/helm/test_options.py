@@ -103,11 +103,40 @@ def test_helm_test_asks_for_as_many_edges_as_there_are(spec: Document, edges: in
     assert f"--edges={edges}" in at(job, f"{CONTAINER}.args")
 
 
+NOTIFIER: Document = {"enabled": True}
+PRIVATE: Document = {**NOTIFIER, "spec": {"subscriber": {"allowPrivateServers": True}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "queues"),
+    [
+        # The SMP router has an address in the cluster, to which the notification router connects only if it may.
+        ({"notifier": NOTIFIER}, False),
+        ({"notifier": PRIVATE}, True),
+        ({"notifier": NOTIFIER, "router": {"spec": {"hosts": ["smp.example.org"]}}}, True),
+        ({"notifier": PRIVATE, "router": {"enabled": False}}, False),
+    ],
+)
+def test_helm_test_subscribes_a_queue_where_the_notification_router_may_connect(values: Document, queues: bool) -> None:
+    job = render(values)["Job/weir-ntf-test"]
+    assert ("--smp=$(SMP_ADDRESS)" in at(job, f"{CONTAINER}.args")) == queues
+    names = [one["name"] for one in at(job, f"{CONTAINER}.env")]
+    assert names == (["ADDRESS", "SMP_ADDRESS"] if queues else ["ADDRESS"])
+
+
+def test_helm_test_of_notifications_makes_queues_with_the_password_of_the_router() -> None:
+    values = {"notifier": PRIVATE, "router": {"spec": {"basicAuth": {"name": "pass"}}}}
+    job = render(values)["Job/weir-ntf-test"]
+    assert "--smp-auth-file=/auth/password" in at(job, f"{CONTAINER}.args")
+    assert at(job, f"{POD}.volumes.[name=auth].secret.secretName") == "pass"
+    assert at(render({**values, "notifier": NOTIFIER})["Job/weir-ntf-test"], f"{POD}.volumes.[name=auth]") is None
+
+
 @pytest.mark.parametrize("profile", ["values.yaml", "values-production.yaml", "values-dev.yaml"])
 def test_every_pod_is_restricted(profile: str) -> None:
-    documents = render({}, (), "--values", str(CHART / profile))
+    documents = render({}, (), "--values", str(CHART / profile), "--set", "notifier.enabled=true")
     pods = [at(document, POD) for document in documents.values() if at(document, POD)]
-    assert len(pods) == 4
+    assert len(pods) == 5
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

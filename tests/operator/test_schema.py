@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from weir.redis.partitions import is_prefix
 from weir_operator.kinds import names
 from weir_operator.kinds.definition import crd
 from weir_operator.kinds.registry import DEFINITIONS
@@ -111,3 +113,13 @@ def test_with_defaults_fills_nested_parts_and_changes_nothing_given() -> None:
     assert spec["telemetry"]["serviceMonitor"]["enabled"] is True
     embedded = with_defaults(DEFINITIONS["SMPRouter"].spec(), {"redis": {"embedded": {}}})["redis"]["embedded"]
     assert embedded["storage"] == {"size": "1Gi", "whenDeleted": "Retain"}
+
+
+@pytest.mark.parametrize("text", ["ntf", "a", "a-1", "a" * 31, "weir", "A", "1a", "-a", "a_b", "a" * 32, "{a}", ""])
+def test_a_prefix_is_accepted_where_the_routers_accept_it(text: str) -> None:
+    redis = schema_of(names.NTF_ROUTER)["properties"]["spec"]["properties"]["redis"]
+    part = redis["properties"]["prefix"]
+    matches = re.search(part["pattern"], text) is not None and len(text) <= part["maxLength"]
+    rules = [rule["rule"] for rule in redis["x-kubernetes-validations"]]
+    assert "!has(self.prefix) || self.prefix != 'weir'" in rules
+    assert (matches and text != "weir") == (is_prefix(text) and text != "")

@@ -116,8 +116,9 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 class Town:
     """One router, the API server, and the reconciler of its kind."""
 
-    def __init__(self, kind: str = names.SMP_ROUTER, **spec: Any) -> None:
-        self.api = MemoryApi()
+    def __init__(self, kind: str = names.SMP_ROUTER, *, api: MemoryApi | None = None, **spec: Any) -> None:
+        """With `api`, the router is there already."""
+        self.api = api or MemoryApi()
         self.cache = Cache(read, owner_of, facts)
         self.surroundings = Surroundings(Defaults("weir:test"), "operators")
         self.observations: dict[Key, Observation] = {}
@@ -129,9 +130,18 @@ class Town:
         self.reconciler = RouterReconciler(
             ROUTER_KINDS[kind], read, self.api, self.cache, recorder, self.surroundings, self.observations
         )
-        body = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": "r", "generation": 1}, "spec": spec}
-        self.api.put(body)
+        if api is None:
+            meta = {"name": "r", "generation": 1}
+            self.api.put({"apiVersion": names.API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
         self.watch()
+
+    def successor(self) -> Town:
+        """A new operator, which has listed everything and observed nothing."""
+        again = Town(self.key.kind, api=self.api)
+        for (kind, _), body in self.api.objects.items():
+            if kind != self.key.kind:
+                again.cache.child_event(kind, body, gone=False)
+        return again
 
     def _record(self, _key: Key, _uid: str, reason: str, message: str, *, warning: bool = False) -> None:
         self.recorded.append((reason, message))

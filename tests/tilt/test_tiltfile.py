@@ -93,8 +93,10 @@ def test_the_image_is_what_the_manifests_run(tilt: Tilt) -> None:
     (container,) = operator["spec"]["template"]["spec"]["containers"]
     environment = {item["name"]: item.get("value") for item in container["env"]}
     (router,) = [d for d in tilt.objects() if d["kind"] == "SMPRouter"]
-    (kind,) = tilt.of("k8s_kind")
-    assert kind["image_json_path"] == "{.spec.image}"
+    assert {kind["kind"]: kind["image_json_path"] for kind in tilt.of("k8s_kind")} == {
+        "SMPRouter": "{.spec.image}",
+        "NTFRouter": "{.spec.image}",
+    }
     for reference in (container["image"], environment["WEIR_OPERATOR_IMAGE"], router["spec"]["image"]):
         assert reference.split(":")[0] == build["ref"]
 
@@ -133,7 +135,7 @@ def test_tilt_down_keeps_the_crds_and_waits_for_the_operator(tilt: Tilt) -> None
     assert {crd["metadata"]["annotations"]["tilt.dev/down-policy"] for crd in crds} == {"keep"}
     down = Tilt(REPO, subcommand="down", arguments={"builder": "script"}, answers={"kubectl": ""}).run()
     assert [call["command"] for call in down.of("local")] == [
-        "kubectl -n weir-dev delete smpr --all --timeout=60s || true"
+        "kubectl -n weir-dev delete smpr,ntfr --all --timeout=60s || true"
     ]
     assert tilt.of("local") == [call for call in tilt.of("local") if "docker info" in call["command"]]
 
@@ -141,6 +143,19 @@ def test_tilt_down_keeps_the_crds_and_waits_for_the_operator(tilt: Tilt) -> None
 def test_ports_differ_on_this_machine(tilt: Tilt) -> None:
     ports = [port["local_port"] for call in tilt.of("k8s_resource") for port in call.get("port_forwards", [])]
     assert sorted(ports) == [5223, 8000, 8080, 9411]
+
+
+def test_a_notification_router_beside_the_router() -> None:
+    tilt = Tilt(REPO, arguments={"builder": "script", "ntf": True}).run()
+    (router,) = [d for d in tilt.objects() if d["kind"] == "NTFRouter"]
+    assert router["spec"]["image"] == image(tilt)["ref"]
+    assert router["spec"]["subscriber"]["allowPrivateServers"] is True
+    (resource,) = [call for call in tilt.of("k8s_resource") if call.get("workload") == "weir-ntf"]
+    assert resource["extra_pod_selectors"][0]["app.kubernetes.io/instance"] == router["metadata"]["name"] == "weir-ntf"
+    assert resource["resource_deps"] == ["weir-operator"]
+    ports = [port["local_port"] for call in tilt.of("k8s_resource") for port in call.get("port_forwards", [])]
+    assert sorted(ports) == [5223, 5443, 8000, 8001, 8080, 9411]
+    assert [d for d in tilt.objects() if "helm.sh/hook" in d["metadata"].get("annotations", {})] == []
 
 
 def test_edges_send_their_traces_to_the_viewer(tilt: Tilt) -> None:

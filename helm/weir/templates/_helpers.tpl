@@ -112,26 +112,35 @@ imagePullSecrets:
 {{- if or $given (ne "Delete" (dig "identity" "whenDeleted" "" .spec)) }}
   Secret {{ default (printf "%s-identity" .name) $given }} (the address depends on it)
 {{- end }}
+{{- if and .vapid (ne "Delete" (dig "identity" "whenDeleted" "" .spec)) (dig "push" "webPush" "enabled" true .spec) (not (dig "push" "webPush" "secretName" "" .spec)) }}
+  Secret {{ .name }}-vapid (the address has its key, and devices know the key)
+{{- end }}
 {{- if $data }}
-  Secret {{ .name }}-store (without it the queues in Redis cannot be found)
+  Secret {{ .name }}-store (without it nobody finds what is in Redis)
 {{- if not $external }}
-  PersistentVolumeClaim data-{{ .name }}-redis-0 (queues and messages)
+  PersistentVolumeClaim data-{{ .name }}-redis-0 (the content of Redis)
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* Edges that helm test can count on. */}}
+{{/* Edges of a router that helm test can count on. */}}
 {{- define "weir.testEdges" -}}
-{{- if .Values.test.edges -}}
-{{- .Values.test.edges -}}
+{{- if .root.Values.test.edges -}}
+{{- .root.Values.test.edges -}}
 {{- else -}}
-{{- $spec := .Values.router.spec -}}
-{{- $replicas := int (dig "replicas" 2 $spec) -}}
-{{- if dig "autoscaling" nil $spec -}}
-{{- $replicas = int (dig "autoscaling" "minReplicas" 1 $spec) -}}
+{{- $replicas := int (dig "replicas" 2 .spec) -}}
+{{- if dig "autoscaling" nil .spec -}}
+{{- $replicas = int (dig "autoscaling" "minReplicas" 1 .spec) -}}
 {{- end -}}
 {{- min 2 (max 1 $replicas) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Whether the notification router may connect to this release's SMP router: its address names public hosts, or a
+Service of the cluster, which only a router that allows private addresses connects to. */}}
+{{- define "weir.testQueues" -}}
+{{- $private := dig "subscriber" "allowPrivateServers" false .Values.notifier.spec -}}
+{{- and .Values.router.enabled (or .Values.router.spec.hosts $private) | not | not -}}
 {{- end -}}
 
 {{/* The pod of a hook Job: files/hooks.py with these arguments. */}}

@@ -29,7 +29,11 @@ RENEW: Final = f"{GROUP}/renew-certificate"
 # kubectl annotate smpr NAME weir.dev/rotate-redis-password=<anything new> gives the embedded Redis a new password.
 ROTATE_PASSWORD: Final = f"{GROUP}/rotate-redis-password"
 PASSWORD_SWITCHED: Final = f"{GROUP}/redis-password-switched"
-# The value of this annotation is the fingerprint that may be given up. No other way gives a router a new address.
+# kubectl annotate ntfr NAME weir.dev/rotate-vapid-key=<anything new> gives Web Push a new key beside the old one.
+ROTATE_VAPID: Final = f"{GROUP}/rotate-vapid-key"
+VAPID_ADDED: Final = f"{GROUP}/vapid-key-added"
+# The value of this annotation is the fingerprint, or the key of Web Push, that may be given up. No other way gives a
+# router a new address.
 REPLACE_ADDRESS: Final = f"{GROUP}/replace-address"
 
 SMP_PORT: Final = 5223
@@ -44,7 +48,9 @@ CONFIG_FILE: Final = "weir.toml"
 SECRET_DIR: Final = "/etc/weir/edge"
 DATA_DIR: Final = "/var/lib/weir"
 APNS_DIR: Final = "/etc/weir/apns"
-FCM_DIR: Final = "/etc/weir/fcm"
+APNS_CA_DIR: Final = "/etc/weir/apns-ca"
+WEB_PUSH_DIR: Final = "/etc/weir/web-push"
+WEB_PUSH_CA_DIR: Final = "/etc/weir/web-push-ca"
 REDIS_SECRET_DIR: Final = "/etc/weir/store"
 
 CA_CERT: Final = "ca.crt"
@@ -54,6 +60,8 @@ SERVER_KEY: Final = "server.key"
 TLS_CERT: Final = "tls.crt"
 TLS_KEY: Final = "tls.key"
 PLACEMENT_KEY: Final = "placement.key"
+STORAGE_KEY: Final = "storage.key"
+VAPID_KEY: Final = "vapid.key"
 REDIS_PASSWORD: Final = "redis-password"
 CONTROL_ADMIN: Final = "admin-password"
 CONTROL_USER: Final = "user-password"
@@ -102,6 +110,10 @@ def http_service(name: str) -> str:
 
 def redis(name: str) -> str:
     return f"{name}-redis"
+
+
+def vapid(name: str) -> str:
+    return f"{name}-vapid"
 
 
 def service_keys(name: str) -> str:

@@ -54,7 +54,7 @@ class Lease:
                     _log.info("another replica holds the lease; standing by")
                     waiting = True
             except API_ERRORS as error:
-                _log.warning("cannot take the lease yet: %s", error)
+                _log.warning("cannot take the lease yet: %s", _describe(error))
             await asyncio.sleep(self._seconds / 5)
 
     async def hold(self) -> None:
@@ -66,7 +66,7 @@ class Lease:
                     if not await self._claim():
                         return
             except API_ERRORS as error:
-                _log.warning("cannot renew the lease: %s", error)
+                _log.warning("cannot renew the lease: %s", _describe(error))
             if not self.is_held():
                 return
 
@@ -168,3 +168,7 @@ class Lease:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _describe(error: Exception) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error)

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import aiohttp
+import pytest
 
 from tests.operator.world import MemoryApi
 from weir_operator.kube.api import ApiError
@@ -102,7 +103,9 @@ async def test_it_is_held_no_longer_than_two_thirds_of_its_time() -> None:
     assert not first.is_held()
 
 
-async def test_renewals_without_an_answer_end_before_another_replica_may_take_over() -> None:
+async def test_renewals_without_an_answer_end_before_another_replica_may_take_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     api = VersionedApi()
     first = lease(api, "one")
     began = time.monotonic()
@@ -112,6 +115,7 @@ async def test_renewals_without_an_answer_end_before_another_replica_may_take_ov
         await first.hold()
     assert time.monotonic() - began < SECONDS
     assert not first.is_held()
+    assert "cannot renew the lease: no answer in time" in caplog.text
 
 
 async def test_a_renewal_whose_answer_is_lost_is_no_loss() -> None:

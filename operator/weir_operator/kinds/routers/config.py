@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from weir.config.toml import toml_section
 from weir_operator.kinds import names
 from weir_operator.kinds.routers.model import Router, embedded_settings
+
+_SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -30,12 +33,19 @@ def redis_url(router: Router) -> str | None:
     return url
 
 
-def shared_sections(router: Router) -> dict[str, dict[str, Any]]:
-    """Everything but secrets, which come by environment variables and files."""
+def shared_sections(router: Router, hosts: list[str], public_port: int, port: int) -> dict[str, dict[str, Any]]:
+    """Everything but secrets, which come by environment variables and files. `port` is the one to listen on."""
     spec = router.spec
-    redis = spec["redis"]
-    telemetry = spec["telemetry"]
+    redis, rollout, telemetry = spec["redis"], spec["rollout"], spec["telemetry"]
+    idle = spec["limits"]["idleClientTTL"]
     sections: dict[str, dict[str, Any]] = {
+        "transport": {
+            "hosts": hosts,
+            "ports": [port],
+            "public_port": public_port,
+            "identity": names.SECRET_DIR,
+            "max_clients": spec["limits"]["maxClients"],
+        },
         "redis": {
             "placement_key": f"{names.SECRET_DIR}/{names.PLACEMENT_KEY}",
             "durability": redis["durability"],
@@ -44,11 +54,16 @@ def shared_sections(router: Router) -> dict[str, dict[str, Any]]:
             # A new Redis may wait for its volume. A pod that gave up would be restarted after longer and longer pauses.
             "connect_timeout": "60s",
         },
+        "control": {"port": names.CONTROL_PORT},
+        "inactive_clients": {"disconnect": not _zero(idle)} | ({} if _zero(idle) else {"ttl": idle}),
+        "drain": {"grace": f"{rollout['gracePeriodSeconds']}s", "rate": rollout["drainRate"]},
         # Metrics are on the pod's HTTP port, which NetworkPolicies keep inside and ServiceMonitors scrape.
         "http": {"port": names.HTTP_PORT, "metrics_port": 0},
-        "drain": {"grace": f"{spec['rollout']['gracePeriodSeconds']}s"},
         "telemetry": {"log_level": telemetry["logLevel"], "log_format": telemetry["logFormat"]},
+        "information": {_SNAKE.sub("_", key).lower(): value for key, value in spec["information"].items()},
     }
+    if "prefix" in redis:
+        sections["redis"]["prefix"] = redis["prefix"]
     url = redis_url(router)
     if url is not None:
         sections["redis"]["url"] = url
@@ -60,3 +75,7 @@ def shared_sections(router: Router) -> dict[str, dict[str, Any]]:
             "trace_sessions": traces["sessions"],
         }
     return sections
+
+
+def _zero(duration: str) -> bool:
+    return duration.rstrip("msh d").strip("0") == ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import aiohttp
+from weir_operator.kube.conditions import Condition, Problem
+from weir_operator.kube.objects import CustomObject, Key, Manifest
 
-from weir_operator.kube.objects import CustomObject, Manifest
+if TYPE_CHECKING:
+    from weir_operator.kinds.routers.kept import KeptSecrets
 
 Router: TypeAlias = CustomObject
 
@@ -56,6 +58,19 @@ Counts: TypeAlias = Mapping[str, Any]  # numbers of all pods together, in the wo
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """The findings about the Secrets that one kind of router has beside the others'."""
+
+    problem: Problem | None = None
+    message: str = ""  # what is there, when there is no problem
+    query: str = ""  # of the address
+    status: Mapping[str, str] = field(default_factory=dict)  # fields
+    events: tuple[tuple[str, str], ...] = ()
+    again: float | None = None  # seconds until there is more to do
+    given: bool = False  # a Secret is named in the spec, so it is not watched
+
+
+@dataclass(frozen=True, slots=True)
 class RouterKind:
     """The differences between one kind of router and the others. Everything else is shared."""
 
@@ -65,8 +80,12 @@ class RouterKind:
     usual_port: int  # left out of an address
     authority: str  # common name of a new CA
     desired_state: Callable[[Router, Observed], list[Manifest]]
-    # Reads the counts from a ready pod. None: this kind has no counts.
-    read_counts: Callable[[aiohttp.ClientSession, str, Router], Awaitable[Counts | None]] | None = None
-    counted: tuple[str, ...] = ()  # the fields of the status that the counts fill
-    # Tells which autoscaler scales the pods: "CPU", "KEDA" or "custom metrics".
-    scaled_by: Callable[[Router, Observed], str | None] | None = None
+    store_keys: tuple[str, ...]  # keys of NAME-store, beside the password of Redis
+    numbers: tuple[str, ...]  # of the page's status.json
+    # Makes the fields of the status from the numbers.
+    counts: Callable[[Mapping[str, int]], Counts]
+    counted: tuple[str, ...]  # these fields
+    # Conditions that only this kind has, from its own Secrets and its counts.
+    conditions: Callable[[Router, Own, Counts | None], list[Condition]] | None = None
+    needed: tuple[str, ...] = ()  # those of them that Ready depends on
+    own_keys: Callable[[KeptSecrets, Key, Router], Awaitable[Own]] | None = None

@@ -9,6 +9,7 @@ from weir_operator.kinds.metadata import child, selector
 from weir_operator.kinds.routers.model import Observed, Router, embedded_settings
 from weir_operator.kube.objects import Manifest
 
+_REDIS = {"port": names.REDIS_PORT, "protocol": "TCP"}
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # Kubernetes itself gives every namespace this label
 
 
@@ -48,33 +49,52 @@ def public_service(router: Router, component: str, protocol: str) -> Manifest:
     )
 
 
-def policies(
-    router: Router, observed: Observed, component: str, port: int, *more_ingress: dict[str, Any]
-) -> list[Manifest]:
-    """NetworkPolicies for the pods, whose public port is `port`, and for the embedded Redis."""
-    if not router.spec["networkPolicy"]["enabled"]:
+def policies(router: Router, observed: Observed, component: str, port: int, calls_out: bool) -> list[Manifest]:
+    """NetworkPolicies for the pods, whose public port is `port`, and for the embedded Redis. Pods that call out are let
+    out, even where another policy of the namespace lets no pod out."""
+    settings = router.spec["networkPolicy"]
+    if not settings["enabled"]:
         return []
-    ingress = [{"ports": [{"port": port, "protocol": "TCP"}]}, *more_ingress]
-    made = [_policy(router, router.name, component, ["Ingress"], ingress)]
+    ingress = [{"ports": [{"port": port, "protocol": "TCP"}]}, _http_ingress(router, observed)]
+    egress = None
+    if "egress" in settings:
+        egress = [*settings["egress"], *_needed_egress(router)]
+    elif calls_out:
+        egress = [{}]
+    made = [_policy(router, router.name, component, ingress, egress)]
     if embedded_settings(router) is not None:
         pods = {"podSelector": {"matchLabels": selector(router, component)}}
-        redis = [{"port": names.REDIS_PORT, "protocol": "TCP"}]
-        # Without any rule for egress, Redis can only answer.
-        types = ["Ingress", "Egress"]
-        made.append(
-            _policy(
-                router,
-                names.redis(router.name),
-                "redis",
-                types,
-                [{"from": [pods, operator_peer(observed)], "ports": redis}],
-            )
-        )
+        peers = [{"from": [pods, operator_peer(observed)], "ports": [_REDIS]}]
+        # Redis can only answer.
+        made.append(_policy(router, names.redis(router.name), "redis", peers, []))
     return made
 
 
-def _policy(router: Router, name: str, part: str, types: list[str], ingress: list[dict[str, Any]]) -> Manifest:
-    spec = {"podSelector": {"matchLabels": selector(router, part)}, "policyTypes": types, "ingress": ingress}
+def _needed_egress(router: Router) -> list[dict[str, Any]]:
+    """Rules for the calls that pods need in any case: to name servers, and to the embedded Redis."""
+    rules: list[dict[str, Any]] = [{"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}]
+    if embedded_settings(router) is not None:
+        rules.append({"to": [{"podSelector": {"matchLabels": selector(router, "redis")}}], "ports": [_REDIS]})
+    return rules
+
+
+def _http_ingress(router: Router, observed: Observed) -> dict[str, Any]:
+    """Who may reach the page, health and metrics."""
+    readers = list(router.spec["networkPolicy"].get("httpFrom") or [{"podSelector": {}}])
+    return {"from": [*readers, operator_peer(observed)], "ports": [{"port": names.HTTP_PORT, "protocol": "TCP"}]}
+
+
+def _policy(
+    router: Router, name: str, part: str, ingress: list[dict[str, Any]], egress: list[dict[str, Any]] | None
+) -> Manifest:
+    """`egress` None: the policy says nothing about it. An empty list: the pods call nobody."""
+    spec: dict[str, Any] = {
+        "podSelector": {"matchLabels": selector(router, part)},
+        "policyTypes": ["Ingress"] if egress is None else ["Ingress", "Egress"],
+        "ingress": ingress,
+    }
+    if egress:
+        spec["egress"] = egress
     return child(router, "networking.k8s.io/v1", "NetworkPolicy", name, part, spec=spec)
 
 

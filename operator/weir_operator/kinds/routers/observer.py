@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -23,6 +24,7 @@ from weir_operator.kinds.routers.status import StoreHealth
 from weir_operator.kinds.secrets import decode
 from weir_operator.kube.api import Api, ApiError
 from weir_operator.kube.cache import Cache
+from weir_operator.kube.conditions import timestamp
 from weir_operator.kube.objects import Key
 
 _HTTP_LIMIT = aiohttp.ClientTimeout(total=5)
@@ -151,7 +153,8 @@ class Observer:
                 url, password = (value, password) if part == "urlSecret" else (url, value)
         if url is None:
             return "no URL of Redis is given"
-        return StoreTarget(url, password, redis["durability"], redis["replicas"], redis["replicaTimeout"])
+        prefix = redis.get("prefix", "")
+        return StoreTarget(url, password, redis["durability"], redis["replicas"], redis["replicaTimeout"], prefix)
 
     async def _secret_value(self, router: Router, name: str, key: str) -> str | None:
         found = await self._api.get("Secret", router.namespace, name)
@@ -160,11 +163,13 @@ class Observer:
 
     async def _counts(self, kind: RouterKind, key: Key, router: Router) -> Counts | None:
         service = self._cache.child(key, "Service", names.http_service(router.name))
-        if kind.read_counts is None or service is None or not service.facts["ip"]:
+        if service is None or not service.facts["ip"]:
             return None
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=_HTTP_LIMIT)
-        return await kind.read_counts(self._session, _host(service.facts["ip"]), router)
+        url = f"http://{_host(service.facts['ip'])}:{router.spec['ports']['http']}/status.json"
+        numbers = await read_numbers(self._session, url, kind.numbers)
+        return None if numbers is None else {**kind.counts(numbers), "observedAt": timestamp(datetime.now(UTC))}
 
     async def _pods(self, kind: RouterKind, router: Router) -> str | None:
         """Why pods are not ready, in the kubelet's words."""
@@ -174,6 +179,18 @@ class Observer:
             return None
         problems = sorted(filter(None, (pod_problem(pod) for pod in found)))
         return problems[0] if problems else None
+
+
+async def read_numbers(session: aiohttp.ClientSession, url: str, names: tuple[str, ...]) -> dict[str, int] | None:
+    """Ask one edge, which knows the totals of all. None when it does not answer as it should."""
+    try:
+        async with session.get(url) as response:
+            if response.status != 200:
+                return None
+            answer = await response.json()
+        return {name: int(answer.get(name) or 0) for name in names}
+    except (aiohttp.ClientError, OSError, ValueError, TypeError, TimeoutError, AttributeError):
+        return None
 
 
 def pod_problem(pod: Mapping[str, Any]) -> str | None:

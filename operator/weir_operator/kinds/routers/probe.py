@@ -12,7 +12,7 @@ from redis.exceptions import MovedError, RedisError, ResponseError
 
 from weir.redis.connect import make_topology
 from weir.redis.errors import StoreError
-from weir.redis.partitions import TAGS
+from weir.redis.partitions import Partitions
 from weir.redis.topology import Topology
 from weir.redis.url import Node, parse
 from weir_operator.kinds.routers.status import StoreHealth
@@ -21,7 +21,6 @@ _LIMIT = 8.0
 _SYNC_MS = 2500
 _NOT_SYNCED = "Redis has not synced a write to disk within 2.5 s"
 _POLL_SECONDS = 0.1
-_KEY = "weir:probe"
 _UNIT = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -34,6 +33,7 @@ class StoreTarget:
     durability: str
     replicas: int
     replica_timeout: str
+    prefix: str = ""  # of the router's keys
 
 
 async def probe(target: StoreTarget, namespace: str) -> StoreHealth:
@@ -92,7 +92,7 @@ async def _write(where: Topology, node: Node, target: StoreTarget) -> str | None
     """Write to one master. Return None when the write became durable, else what was missing."""
     async with where.admin(node) as opened:
         client: Any = opened
-        if not await _set(client):
+        if not await _set(client, Partitions(target.prefix)):
             return None
         if target.durability == "replicated":
             limit = milliseconds(target.replica_timeout)
@@ -110,12 +110,12 @@ async def _write(where: Topology, node: Node, target: StoreTarget) -> str | None
         return await _persisted(client)
 
 
-async def _set(client: Any) -> bool:
+async def _set(client: Any, partitions: Partitions) -> bool:
     """Write a key that this node owns. In a cluster that is a key of a partition whose slot is here. False: there is
     none."""
-    for key in (_KEY, *(f"{tag.decode()}:probe" for tag in TAGS)):
+    for name in (partitions.name, *partitions.tags):
         try:
-            await client.execute_command("SET", key, "1", "PX", 60_000)
+            await client.execute_command("SET", name + b":probe", "1", "PX", 60_000)
             return True
         except MovedError:
             continue

@@ -19,6 +19,7 @@ from weir_operator.kinds.routers.keys import KeyMaker, Keys
 from weir_operator.kinds.routers.model import Defaults, Observed, Router, RouterKind
 from weir_operator.kinds.routers.network import published_hosts, published_port
 from weir_operator.kinds.routers.observer import Observation
+from weir_operator.kinds.routers.scaling import scaling_metric
 from weir_operator.kinds.routers.status import Findings, address_of, router_status, same
 from weir_operator.kinds.routers.teardown import Teardown
 from weir_operator.kube.api import Api, ApiError
@@ -33,11 +34,13 @@ _RESYNC_SECONDS = 300.0
 # A Secret that the spec names carries no label of ours, so no watch reports it.
 _GIVEN_SECONDS = 30.0
 _MISSING_SECONDS = 5.0
-_REPORTED = frozenset(("Ready", "CertificateValid", "StoreReachable", "DurabilityReady"))
+_REPORTED = frozenset(("Ready", "CertificateValid", "StoreReachable", "DurabilityReady", "PushReady"))
 # A condition with this reason is true, and some clients cannot connect.
 _SHUTS_OUT = "Ed448"
 # Reasons that every new router goes through.
-_EARLY = frozenset(("Pending", "NoEdges", "NoEdgeReady", "StoreUnreachable", "Valid", "Answered", "Proved", "Stopped"))
+_EARLY = frozenset(
+    ("Pending", "NoEdges", "NoEdgeReady", "StoreUnreachable", "Valid", "Answered", "Proved", "Configured", "Stopped")
+)
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ class RouterReconciler:
         hosts = published_hosts(router, observed)
         known = keys.online.fingerprint if keys.online is not None and keys.problem is None else None
         port = published_port(router, observed, self._kind.protocol)
-        address = address_of(self._kind, known, hosts, port) if known else None
+        address = address_of(self._kind, known, hosts, port) + keys.own.query if known else None
         observed = replace(
             observed,
             edge_secret=keys.edge,
@@ -112,8 +115,8 @@ class RouterReconciler:
             self._record_changes(key, router, done)
         await self._write_status(key, router, observed, keys, done, known, address)
         pause = _RESYNC_SECONDS
-        if "secretName" in router.spec["identity"]:
-            pause = _GIVEN_SECONDS if keys.problem is None else _MISSING_SECONDS
+        if "secretName" in router.spec["identity"] or keys.own.given:
+            pause = _GIVEN_SECONDS if keys.problem is None and keys.own.problem is None else _MISSING_SECONDS
         return pause if keys.again is None else min(pause, keys.again)
 
     async def _add_finalizer(self, key: Key, router: Router) -> Router:
@@ -159,7 +162,8 @@ class RouterReconciler:
             deployment=deployment.facts if deployment else None,
             online=online,
             fingerprint=fingerprint,
-            placement_check=keys.placement_check,
+            checks=keys.checks,
+            own=keys.own,
             address=address,
             key_problem=keys.problem,
             apply_problems=tuple(done.problems),
@@ -167,7 +171,7 @@ class RouterReconciler:
             store=observation.store,
             counts=observation.counts,
             observed=key in self._observations,
-            scaled_by=self._kind.scaled_by(router, observed) if self._kind.scaled_by else None,
+            scaled_by=scaling_metric(router, observed),
         )
         now = datetime.now(UTC)
         status = router_status(self._kind, router, findings, now)

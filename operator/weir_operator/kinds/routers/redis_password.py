@@ -23,10 +23,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from weir_operator.kinds import names
+from weir_operator.kinds.routers.kept import KeptSecrets
 from weir_operator.kinds.routers.model import Router
 from weir_operator.kinds.secrets import Data, decode, encode
-from weir_operator.kube.api import Api
-from weir_operator.kube.cache import Cache
 from weir_operator.kube.conditions import timestamp
 from weir_operator.kube.objects import Key
 
@@ -114,16 +113,16 @@ def next_step(store: Stored, edge: str | None, request: str | None, now: datetim
 class PasswordRotation:
     """Makes the steps."""
 
-    def __init__(self, api: Api, cache: Cache) -> None:
-        self._api = api
-        self._cache = cache
+    def __init__(self, kept: KeptSecrets) -> None:
+        self._kept = kept
 
     async def advance(self, key: Key, router: Router, edge: Data, accepted: str | None) -> Rotation | None:
         """Make the next step if there is one. None: NAME-store is not there, or holds no password."""
-        seen = self._cache.child(key, "Secret", names.store(router.name))
-        if seen is None:
+        name = names.store(router.name)
+        facts = self._kept.facts(key, name)
+        if facts is None:
             return None
-        store = stored(seen.facts)
+        store = stored(facts)
         if not store.lines:
             return None
         current = next(iter(passwords(edge)), None)
@@ -131,8 +130,12 @@ class PasswordRotation:
         events: tuple[tuple[str, str], ...] = ()
         if not router.spec["maintenance"]["paused"]:
             step = next_step(store, current, router.annotations.get(names.ROTATE_PASSWORD), now)
-            if step is not None and (written := await self._write(key, router, seen.facts["data"], step)) is not None:
-                store, events = written, (step.event,)
+            if step is not None:
+                value = encode("\n".join(step.lines).encode())
+                part = names.REDIS_PASSWORD
+                written = await self._kept.change(key, router, name, part, value, step.annotations)
+                if written is not None:
+                    store, events = stored(written), (step.event,)
         chosen = for_edges(store, current, accepted)
         again = None
         if store.switched is not None and len(store.lines) > 1:
@@ -140,17 +143,3 @@ class PasswordRotation:
         elif chosen == store.untried:
             again = _SOON
         return Rotation(chosen, events, again)
-
-    async def _write(self, key: Key, router: Router, known: Data, step: Step) -> Stored | None:
-        """Write a step. None: NAME-store has changed since the step was decided. The watch is behind, and
-        will start another round."""
-        name = names.store(router.name)
-        live = await self._api.get("Secret", router.namespace, name)
-        if live is None or (live.get("data") or {}).get(names.REDIS_PASSWORD) != known[names.REDIS_PASSWORD]:
-            return None
-        patch = {
-            "metadata": {"resourceVersion": live["metadata"]["resourceVersion"], "annotations": dict(step.annotations)},
-            "data": {names.REDIS_PASSWORD: encode("\n".join(step.lines).encode())},
-        }
-        body = await self._api.merge("Secret", router.namespace, name, patch)
-        return stored(self._cache.remember(key, "Secret", body).facts)

@@ -112,72 +112,6 @@ def secret_key(doc: str, key: str) -> Schema:
     )
 
 
-def redis() -> Schema:
-    embedded = group(
-        "One Redis of the router's own, with an append-only file on a volume: for trials and small servers.",
-        default=False,
-        storage=group(
-            "The volume.",
-            rule(
-                "self.size == oldSelf.size && has(self.storageClassName) == has(oldSelf.storageClassName)"
-                " && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
-                "storage cannot be changed: enlarge the PersistentVolumeClaim itself, or move to redis.external",
-            ),
-            size=text("Size of the volume.", pattern=QUANTITY, maxLength=16, default="1Gi"),
-            storageClassName=names("StorageClass of the volume. Unset: the cluster's default."),
-            whenDeleted=choice(
-                "Whether the volume, with queues and messages, is kept when the router is deleted.",
-                "Retain",
-                "Delete",
-                default="Retain",
-            ),
-        ),
-        resources=resources("100m", "128Mi"),
-    )
-    external = group(
-        "Your own Redis, Sentinel or Cluster.",
-        rule("has(self.url) != has(self.urlSecret)", "exactly one of url and urlSecret must be set", ".url"),
-        default=False,
-        url=text(
-            "redis://host:port/db, rediss://…, redis+sentinel://h1,h2/NAME or redis+cluster://h1,h2.",
-            pattern=r"^(rediss?|rediss?\+sentinel|rediss?\+cluster)://[^\s]+$",
-        ),
-        urlSecret=secret_key("A Secret that holds the URL.", "url"),
-        passwordSecret=secret_key("A Secret that holds the password, when it is not in the URL.", "password"),
-    )
-    return group(
-        "The Redis with queues and messages. Neither embedded nor external: embedded with its defaults.",
-        rule(
-            "!(has(self.embedded) && has(self.external))",
-            "only one of embedded and external may be set",
-            ".embedded",
-        ),
-        rule(
-            "self.durability != 'replicated' || has(self.external)",
-            "durability replicated needs replicas, which an embedded Redis does not have: set redis.external",
-            ".durability",
-        ),
-        rule(
-            "has(oldSelf.embedded) || has(oldSelf.external) || !has(self.embedded)"
-            " || (self.embedded.storage.size == '1Gi' && !has(self.embedded.storage.storageClassName))",
-            "storage cannot be changed: the volume was made with the defaults",
-            ".embedded",
-        ),
-        embedded=embedded,
-        external=external,
-        durability=choice(
-            "The promise of an OK: everysec (written, on disk within a second), fsync (on disk), replicated (on"
-            " `replicas` replicas).",
-            "everysec",
-            "fsync",
-            "replicated",
-            default="everysec",
-        ),
-        replicas=integer("Replicas that must confirm a write, with durability replicated.", 1, 16, default=1),
-        replicaTimeout=duration("Time that a write waits for the replicas.", "1s"),
-    )
-
-
 def exposure(*extra: Schema) -> Schema:
     return group(
         "The way of clients to the router. TLS always passes through to the edges.",
@@ -213,7 +147,7 @@ def exposure(*extra: Schema) -> Schema:
         ),
         annotations=mapping("Annotations of the Service, e.g. for its load balancer."),
         nodePort=integer("Port on every node; unset: the cluster chooses.", 1, 65535),
-        hostPort=integer("Port on the nodes that run an edge; unset: the SMP port.", 1, 65535),
+        hostPort=integer("Port on the nodes that run an edge; unset: the port of the Service.", 1, 65535),
         loadBalancerClass=text("Class of the load balancer.", maxLength=253, minLength=1),
         loadBalancerSourceRanges=items(
             "Networks that may connect.", text("A CIDR.", pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$", maxLength=64), 64
@@ -223,6 +157,63 @@ def exposure(*extra: Schema) -> Schema:
             "Cluster",
             "Local",
         ),
+    )
+
+
+def autoscaling(**more: Any) -> Schema:
+    """`more` are settings of kinds that can scale by something else than CPU."""
+    return group(
+        "The number of edges follows the load. `replicas` is then only the initial number.",
+        rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be more than maxReplicas", ".minReplicas"),
+        default=False,
+        required=("maxReplicas",),
+        minReplicas=integer("Fewest edges.", 1, 1000, default=1),
+        maxReplicas=integer("Most edges.", 1, 1000),
+        targetCPUPercent=integer(
+            "Target CPU use of an edge, in percent of the CPU that it requests.", 1, 1000, default=70
+        ),
+        scaleDownSeconds=integer("Seconds of lower load before edges are removed.", 0, 3600, default=300),
+        **more,
+    )
+
+
+def control(command: str) -> Schema:
+    return group(
+        f"Passwords of the control port, for `{command}` in the pods. The port listens inside of each pod only. Unset:"
+        " there are no passwords, and the control port takes no commands.",
+        default=False,
+        secretName=names(
+            "A Secret with the key admin-password and, for the user's role, user-password. Unset: the operator makes"
+            " both once, in NAME-control."
+        ),
+    )
+
+
+def limits(**more: Schema) -> dict[str, Any]:
+    return more | {
+        "idleClientTTL": duration("Clients without subscriptions are disconnected after this time.", "6h"),
+        "maxClients": integer("Most clients on one edge; 0: no limit.", 0, 10_000_000, default=0),
+    }
+
+
+def rollout() -> Schema:
+    return group(
+        "Replacement of edges: at most one is missing at a time.",
+        drainRate=integer("Clients per second that a stopping edge disconnects.", 1, 1_000_000, default=500),
+        gracePeriodSeconds=integer("Seconds that an edge has to drain.", 1, 86_400, default=60),
+    )
+
+
+def disruption_budget() -> Schema:
+    return flag("Make a PodDisruptionBudget (one edge at a time) for two edges or more.", True)
+
+
+def maintenance(**more: Any) -> Schema:
+    return group(
+        "Switches for maintenance.",
+        paused=flag("The operator changes no children; the status stays current.", False),
+        edges=choice("Stopped: Redis runs without any edge.", "Running", "Stopped", default="Running"),
+        **more,
     )
 
 
@@ -293,10 +284,15 @@ def pods() -> dict[str, Any]:
 
 def network_policy() -> Schema:
     return group(
-        "NetworkPolicies: SMP from anywhere, metrics and page from where they are allowed, Redis from edges only.",
+        "NetworkPolicies: clients from anywhere, metrics and page from where they are allowed, Redis from edges only.",
         enabled=flag("Make NetworkPolicies.", True),
         httpFrom=anything(
             "Peers (NetworkPolicyPeer) that may reach the page and metrics. Unset: the namespace.", "array"
+        ),
+        egress=anything(
+            "Rules (NetworkPolicyEgressRule) for calls of edges, beside those to name servers and the embedded Redis."
+            " Unset: edges may call everything.",
+            "array",
         ),
     )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from weir_operator.kinds.metadata import selector
 from weir_operator.kinds.routers.identity import Online
-from weir_operator.kinds.routers.model import Counts, Router, RouterKind
+from weir_operator.kinds.routers.model import Counts, Own, Router, RouterKind
+from weir_operator.kinds.routers.scaling import wanted_metric
+from weir_operator.kinds.routers.store_keys import STORE_KEYS
 from weir_operator.kube.conditions import Condition, Problem, condition, timestamp, with_times
 
 
@@ -30,7 +32,8 @@ class Findings:
     deployment: Mapping[str, Any] | None = None  # facts of the Deployment
     online: Online | None = None  # the certificate that the edges have
     fingerprint: str | None = None  # of the identity, when all is well with it
-    placement_check: str | None = None
+    checks: Mapping[str, str] = field(default_factory=dict)  # digests of the store's keys, by their fields
+    own: Own = field(default_factory=Own)
     address: str | None = None
     key_problem: Problem | None = None
     apply_problems: tuple[Problem, ...] = ()
@@ -46,10 +49,11 @@ def router_status(kind: RouterKind, router: Router, findings: Findings, now: dat
     parts = [
         _certificate(router, findings, now),
         *_store(router, findings),
+        *_own(kind, router, findings),
         _available(router, findings),
         _progressing(router, findings),
     ]
-    conditions = [_ready(router, findings, parts), *parts]
+    conditions = [_ready(kind, router, findings, parts), *parts]
     status: dict[str, Any] = {
         "observedGeneration": router.generation,
         "conditions": with_times(conditions, router.status, router.generation, now),
@@ -64,16 +68,18 @@ def router_status(kind: RouterKind, router: Router, findings: Findings, now: dat
     address = findings.address or router.status.get("address")
     if address:
         status["address"] = address
-    check = findings.placement_check or router.status.get("placementCheck")
-    if check:
-        status["placementCheck"] = check
+    for name in (STORE_KEYS[key].check for key in kind.store_keys):
+        check = findings.checks.get(name) or router.status.get(name)
+        if check:
+            status[name] = check
+    status |= findings.own.status
     if findings.online is not None:
         left = findings.online.not_after - now
         status["certificate"] = {"notAfter": timestamp(findings.online.not_after), "daysLeft": left.days}
     if findings.counts is not None:
         status |= findings.counts
     elif not findings.observed:
-        status |= {key: router.status[key] for key in kind.counted if key in router.status}
+        status |= {key: router.status[key] for key in (*kind.counted, "observedAt") if key in router.status}
     return status
 
 
@@ -161,6 +167,15 @@ def _store(router: Router, findings: Findings) -> list[Condition]:
     ]
 
 
+def _own(kind: RouterKind, router: Router, findings: Findings) -> list[Condition]:
+    if kind.conditions is None:
+        return []
+    found = kind.conditions(router, findings.own, findings.counts)
+    if findings.observed:
+        return found
+    return [_before(router, one["type"]) or one if one["status"] == "Unknown" else one for one in found]
+
+
 def _available(router: Router, findings: Findings) -> Condition:
     kind = "Available"
     facts = findings.deployment
@@ -203,24 +218,23 @@ def _progressing(router: Router, findings: Findings) -> Condition:
     settled = facts["current"] and facts["updated"] == facts["replicas"] == facts["existing"] == facts["ready"]
     if not settled:
         return condition(kind, True, "RollingOut", "edges are being replaced, added or removed")
-    if findings.scaled_by == "CPU" and router.spec["autoscaling"]["metric"] != "CPU":
+    if findings.scaled_by == "CPU" and wanted_metric(router.spec["autoscaling"]) != "CPU":
         text = "scaling by CPU: neither KEDA nor a custom-metrics adapter is installed"
         return condition(kind, False, "ScalingByCPU", text)
     return condition(kind, False, "Settled", "all edges run the current pod template")
 
 
-def _ready(router: Router, findings: Findings, parts: list[Condition]) -> Condition:
+def _ready(kind: RouterKind, router: Router, findings: Findings, parts: list[Condition]) -> Condition:
     """The first problem, in the order in which problems should be solved."""
-    kind = "Ready"
     if findings.apply_problems:
         problem = findings.apply_problems[0]
-        return condition(kind, False, problem.reason, problem.message)
+        return condition("Ready", False, problem.reason, problem.message)
     if _stopped(router):
-        return condition(kind, False, "Stopped", "the spec asks for no edges")
-    needed = ("CertificateValid", "StoreReachable", "DurabilityReady", "Available")
+        return condition("Ready", False, "Stopped", "the spec asks for no edges")
+    needed = ("CertificateValid", "StoreReachable", "DurabilityReady", *kind.needed, "Available")
     found = {part["type"]: part for part in parts}
     for status in ("False", "Unknown"):
         for name in needed:
             if found[name]["status"] == status:
-                return condition(kind, status == "True", found[name]["reason"], found[name]["message"])
-    return condition(kind, True, "Ready", "clients can connect, and writes to Redis are as durable as the spec asks")
+                return condition("Ready", status == "True", found[name]["reason"], found[name]["message"])
+    return condition("Ready", True, "Ready", "clients can connect, and writes to Redis are as durable as the spec asks")

@@ -69,6 +69,10 @@ def kept_secrets_to_delete(router: Router) -> list[str]:
     identity = router.spec["identity"]
     if identity["whenDeleted"] == "Delete" and "secretName" not in identity:
         found.append(names.identity(router.name))
+    # The key of Web Push is a part of the address, too.
+    web_push = router.spec.get("push", {}).get("webPush")
+    if web_push is not None and identity["whenDeleted"] == "Delete" and "secretName" not in web_push:
+        found.append(names.vapid(router.name))
     if embedded is not None and embedded["storage"]["whenDeleted"] == "Delete":
         found.append(names.store(router.name))
     return found

@@ -19,15 +19,24 @@ _SLACK_SECONDS = 7
 
 
 @dataclass(frozen=True, slots=True)
+class Mounted:
+    """A Secret of the pods, and the directory where they find it."""
+
+    secret: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """The program that the pods of a router run."""
 
     component: str  # in the labels of the pods, and name of the container
+    protocol: str  # name of its public port
+    port: int  # that it listens on
     command: list[str]  # without --config
-    ports: list[dict[str, Any]]
     environment: list[dict[str, Any]] = field(default_factory=list)
-    secrets: dict[str, tuple[str, str]] = field(default_factory=dict)  # volume: Secret, directory
-    probes: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, Mounted] = field(default_factory=dict)  # by the name of the volume
+    calls_out: bool = False  # needs to reach servers that nobody can name beforehand
 
 
 def deployment(router: Router, observed: Observed, program: Program, config_text: str) -> Manifest:
@@ -93,6 +102,43 @@ def redis_environment(router: Router) -> list[dict[str, Any]]:
     ]
 
 
+def _control_environment(router: Router) -> list[dict[str, Any]]:
+    """The passwords of the control port. A command in the pod reads the same variables, so nobody has to type them."""
+    if "control" not in router.spec:
+        return []
+    name = router.spec["control"].get("secretName") or names.control(router.name)
+    return [
+        secret_variable("WEIR_AUTH_CONTROL_PORT_ADMIN_PASSWORD", name, names.CONTROL_ADMIN),
+        secret_variable("WEIR_AUTH_CONTROL_PORT_USER_PASSWORD", name, names.CONTROL_USER, optional=True),
+    ]
+
+
+def _ports(router: Router, program: Program) -> list[dict[str, Any]]:
+    public: dict[str, Any] = {"name": program.protocol, "containerPort": program.port, "protocol": "TCP"}
+    exposure = router.spec["exposure"]
+    if exposure["type"] == "HostPort":
+        public["hostPort"] = exposure.get("hostPort") or router.spec["ports"][program.protocol]
+    return [public, {"name": "http", "containerPort": names.HTTP_PORT, "protocol": "TCP"}]
+
+
+def _probes() -> dict[str, Any]:
+    """An edge is ready when it listens, holds its lease and does not drain; its /readyz says so."""
+
+    def get(path: str, period: int, failures: int) -> dict[str, Any]:
+        return {
+            "httpGet": {"path": path, "port": "http"},
+            "periodSeconds": period,
+            "failureThreshold": failures,
+            "timeoutSeconds": 5,
+        }
+
+    return {
+        "startupProbe": get("/healthz", 1, 120),
+        "readinessProbe": get("/readyz", 2, 2),
+        "livenessProbe": get("/healthz", 10, 6),
+    }
+
+
 def _pod(router: Router, observed: Observed, program: Program) -> dict[str, Any]:
     grace = router.spec["rollout"]["gracePeriodSeconds"] + _PRE_STOP_SECONDS + _SLACK_SECONDS
     spec = pod(router, observed, terminationGracePeriodSeconds=grace)
@@ -107,21 +153,21 @@ def _pod(router: Router, observed: Observed, program: Program) -> dict[str, Any]
         {"name": "edge", "secret": {"secretName": names.edge(router.name), "defaultMode": 0o440}},
         {"name": "tmp", "emptyDir": {}},
     ]
-    for name, (secret, directory) in program.secrets.items():
-        volumes.append({"name": name, "secret": {"secretName": secret, "defaultMode": 0o440}})
-        mounts.append({"name": name, "mountPath": directory, "readOnly": True})
+    for name, mounted in program.secrets.items():
+        volumes.append({"name": name, "secret": {"secretName": mounted.secret, "defaultMode": 0o440}})
+        mounts.append({"name": name, "mountPath": mounted.directory, "readOnly": True})
     spec["containers"] = [
         container(
             router,
             observed,
             program.component,
             [*program.command, "--config", f"{names.CONFIG_DIR}/{names.CONFIG_FILE}"],
-            env=[*redis_environment(router), *program.environment],
-            ports=program.ports,
+            env=[*redis_environment(router), *program.environment, *_control_environment(router)],
+            ports=_ports(router, program),
             volumeMounts=mounts,
             resources=resources(router.spec["resources"]),
             lifecycle={"preStop": {"sleep": {"seconds": _PRE_STOP_SECONDS}}},
-            **program.probes,
+            **_probes(),
         )
     ]
     spec["volumes"] = volumes

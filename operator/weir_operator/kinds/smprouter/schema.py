@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weir_operator.kinds.definition import Definition, column
 from weir_operator.kinds.routers import schema as parts
+from weir_operator.kinds.routers.information import information
+from weir_operator.kinds.routers.redis_schema import redis
 from weir_operator.kube.schema import (
     Schema,
     choice,
@@ -15,69 +15,20 @@ from weir_operator.kube.schema import (
     group,
     integer,
     items,
-    names,
     rule,
     text,
 )
 
-_LINES = (
-    ("sourceCode", "Link to the source code of this server (AGPL); needed with any other information."),
-    ("usageConditions", "Link to the conditions of use."),
-    ("conditionAmendments", "Link to amendments of the conditions."),
-    ("operator", "Person or organisation that runs the server."),
-    ("website", "Web site of the operator."),
-    ("adminSimplex", "Administrator: SimpleX address."),
-    ("adminEmail", "Administrator: e-mail."),
-    ("adminPgp", "Administrator: link to a PGP key."),
-    ("adminPgpFingerprint", "Administrator: fingerprint of the PGP key."),
-    ("complaintsSimplex", "Complaints: SimpleX address."),
-    ("complaintsEmail", "Complaints: e-mail."),
-    ("complaintsPgp", "Complaints: link to a PGP key."),
-    ("complaintsPgpFingerprint", "Complaints: fingerprint of the PGP key."),
-    ("hosting", "Hosting provider."),
-)
-_COUNTRIES = (
-    ("serverCountry", "Country of the server."),
-    ("operatorCountry", "Country of the operator."),
-    ("hostingCountry", "Country of the hosting provider."),
-)
-
-
-def _information() -> Schema:
-    fields: dict[str, Any] = {name: text(doc) for name, doc in _LINES}
-    fields |= {name: text(doc + " ISO 3166 code.", pattern="^[A-Z]{2}$", maxLength=2) for name, doc in _COUNTRIES}
-    fields["hostingType"] = choice("Kind of hosting.", "virtual", "dedicated", "colocation", "owned")
-    others = [name for name in fields if name != "sourceCode"]
-    return group(
-        "Information on the server page about the server and its operator.",
-        rule(
-            "has(self.sourceCode) || !(" + " || ".join(f"has(self.{name})" for name in others) + ")",
-            "sourceCode is needed when any other information is given",
-            ".sourceCode",
-        ),
-        **fields,
-    )
-
 
 def _autoscaling() -> Schema:
-    return group(
-        "The number of edges follows the load. `replicas` is then only the initial number.",
-        rule("self.minReplicas <= self.maxReplicas", "minReplicas must not be more than maxReplicas", ".minReplicas"),
-        default=False,
-        required=("maxReplicas",),
-        minReplicas=integer("Fewest edges.", 1, 1000, default=1),
-        maxReplicas=integer("Most edges.", 1, 1000),
+    return parts.autoscaling(
         metric=choice(
             "CPU, or Subscriptions per edge: through KEDA or a custom-metrics adapter, whichever is installed.",
             "CPU",
             "Subscriptions",
             default="CPU",
         ),
-        targetCPUPercent=integer(
-            "Target CPU use of an edge, in percent of the CPU that it requests.", 1, 1000, default=70
-        ),
         targetSubscriptions=integer("Target number of subscriptions per edge.", 1, 100_000_000, default=100_000),
-        scaleDownSeconds=integer("Seconds of lower load before edges are removed.", 0, 3600, default=300),
     )
 
 
@@ -98,23 +49,15 @@ def spec() -> Schema:
         identity=parts.identity(),
         certificate=parts.certificate(),
         basicAuth=parts.secret_key("A Secret with the password that new queues and the proxy need.", "password"),
-        control=group(
-            "Passwords of the control port, for `weir smp ctl` in the pods. The port listens inside of each pod only."
-            " Unset: there are no passwords, and the control port takes no commands.",
-            default=False,
-            secretName=names(
-                "A Secret with the key admin-password and, for the user's role, user-password. Unset: the operator"
-                " makes both once, in NAME-control."
-            ),
-        ),
+        control=parts.control("weir smp ctl"),
         limits=group(
             "Limits of queues and clients.",
-            quota=integer("Messages a queue holds before senders get QUOTA.", 1, 100_000, default=128),
-            messageTTL=duration("Messages expire after this time.", "21d"),
-            notificationTTL=duration("Notifications that wait for a notifier expire after this time.", "1d"),
-            inactiveQueueTTL=duration("Queues that are unused for this time are deleted; 0s: never.", "0s"),
-            idleClientTTL=duration("Clients without subscriptions are disconnected after this time.", "6h"),
-            maxClients=integer("Most clients on one edge; 0: no limit.", 0, 10_000_000, default=0),
+            **parts.limits(
+                quota=integer("Messages a queue holds before senders get QUOTA.", 1, 100_000, default=128),
+                messageTTL=duration("Messages expire after this time.", "21d"),
+                notificationTTL=duration("Notifications that wait for a notifier expire after this time.", "1d"),
+                inactiveQueueTTL=duration("Queues that are unused for this time are deleted; 0s: never.", "0s"),
+            ),
         ),
         proxy=group(
             "Forwarding of messages to other routers for clients that hide their address.",
@@ -126,24 +69,17 @@ def spec() -> Schema:
                 32,
             ),
         ),
-        information=_information(),
-        redis=parts.redis(),
+        information=information(),
+        redis=redis("queues and messages", prefix=None),
         exposure=parts.exposure(),
         resources=parts.resources("100m", "192Mi"),
         placement=parts.placement(),
         telemetry=parts.telemetry(),
-        rollout=group(
-            "Replacement of edges: at most one is missing at a time.",
-            drainRate=integer("Clients per second that a stopping edge disconnects.", 1, 1_000_000, default=500),
-            gracePeriodSeconds=integer("Seconds that an edge has to drain.", 1, 86_400, default=60),
-        ),
-        disruptionBudget=flag("Make a PodDisruptionBudget (one edge at a time) for two edges or more.", True),
+        rollout=parts.rollout(),
+        disruptionBudget=parts.disruption_budget(),
         networkPolicy=parts.network_policy(),
-        maintenance=group(
-            "Switches for maintenance.",
-            paused=flag("The operator changes no children; the status stays current.", False),
-            newQueues=flag("Off: existing queues work, and clients cannot create new ones.", True),
-            edges=choice("Stopped: Redis runs without any edge.", "Running", "Stopped", default="Running"),
+        maintenance=parts.maintenance(
+            newQueues=flag("Off: existing queues work, and clients cannot create new ones.", True)
         ),
         **parts.pods(),
     )

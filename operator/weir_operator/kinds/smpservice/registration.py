@@ -95,6 +95,7 @@ async def _with_store(access: StoreAccess, work: Callable[[Store], Awaitable[T |
         url=target_url(access.target, access.namespace),
         password=access.target.password,
         placement_key=access.placement_key,
+        prefix=access.target.prefix,
     )
     try:
         async with asyncio.timeout(_LIMIT):

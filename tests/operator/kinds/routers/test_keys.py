@@ -9,7 +9,6 @@ import pytest
 from tests.operator.world import Town
 from weir.router.config import load
 from weir_operator.kinds import names
-from weir_operator.kinds.routers.keys import placement_check
 
 EDGE_KEYS = {names.CA_CERT, names.SERVER_CERT, names.SERVER_KEY, names.PLACEMENT_KEY, names.REDIS_PASSWORD}
 
@@ -145,10 +144,3 @@ async def test_renewal_reads_the_cas_key_and_keeps_it_nowhere() -> None:
 
 def vars_of(seen: object) -> dict[str, object]:
     return {name: getattr(seen, name) for name in getattr(seen, "__slots__", ())}
-
-
-def test_the_check_says_nothing_about_the_key() -> None:
-    one, other = ({names.PLACEMENT_KEY: base64.b64encode(bytes([n]) * 32).decode()} for n in (1, 2))
-    assert placement_check(one) == placement_check(dict(one))
-    assert placement_check(one) != placement_check(other)
-    assert placement_check({}) is None

@@ -21,7 +21,7 @@ COUNTS = {"connections": 5, "queues": 4, "messages": 3, "observedAt": "2026-06-0
 ONLINE = Online("FP", "leaf", NOW + timedelta(days=60, hours=1), True)
 HEALTHY = StoreHealth(True, True, "Proved", "waited for")
 EDGES = {"replicas": 2, "current": True, "existing": 2, "ready": 2, "available": 2, "updated": 2, "conditions": {}}
-GOOD = Findings(deployment=EDGES, online=ONLINE, placement_check="c", address="smp://FP@h", store=HEALTHY)
+GOOD = Findings(deployment=EDGES, online=ONLINE, checks={"placementCheck": "c"}, address="smp://FP@h", store=HEALTHY)
 
 
 def told(findings: Findings = GOOD, old: dict[str, Any] | None = None, **spec: Any) -> dict[str, tuple[str, str, str]]:
@@ -184,7 +184,7 @@ def test_times_change_with_the_status_only() -> None:
 def test_a_restarted_operator_keeps_the_status_until_it_has_observed() -> None:
     before = status(replace(GOOD, counts=COUNTS, pod_problem="pod x", deployment=edges(ready=1)))
     fresh = Findings(
-        deployment=edges(ready=1), online=ONLINE, placement_check="c", address="smp://FP@h", observed=False
+        deployment=edges(ready=1), online=ONLINE, checks={"placementCheck": "c"}, address="smp://FP@h", observed=False
     )
     assert same(status(fresh, before), before)
 

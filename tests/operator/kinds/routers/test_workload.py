@@ -24,11 +24,21 @@ RICH: dict[str, Any] = {
     "placement": {"nodeSelector": {"a": "b"}},
     "imagePullSecrets": ["registry"],
 }
+NTF_RICH: dict[str, Any] = {
+    "hosts": ["ntf.example.org"],
+    "control": {},
+    "push": {
+        "apns": {"secretName": "apple", "keyId": "K" * 10, "teamId": "T" * 10, "topic": "org.example.app"},
+        "webPush": {"secretName": "vapid", "ca": {"name": "authority"}},
+    },
+    "redis": {"external": {"url": "rediss://redis", "passwordSecret": {"name": "redis"}}, "prefix": "push"},
+}
 CASES = {
     "edge": ("Deployment", "r", names.SMP_ROUTER, {}),
     "edge-rich": ("Deployment", "r", names.SMP_ROUTER, RICH),
     "redis": ("StatefulSet", "r-redis", names.SMP_ROUTER, {}),
     "ntf": ("Deployment", "r", names.NTF_ROUTER, {}),
+    "ntf-rich": ("Deployment", "r", names.NTF_ROUTER, NTF_RICH),
 }
 
 
@@ -53,10 +63,9 @@ def test_a_pod_leaves_its_services_before_it_drains_and_drains_before_it_is_kill
     leaving = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert leaving >= 3
     assert spec["terminationGracePeriodSeconds"] >= leaving + grace + 5
-    if kind == names.SMP_ROUTER:
-        text = by_name(desired_state(router, SEEN))["ConfigMap", "r-config"]["data"]["weir.toml"]
-        assert tomllib.loads(text)["drain"]["grace"] == f"{grace}s"
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    text = by_name(desired_state(router, SEEN))["ConfigMap", "r-config"]["data"]["weir.toml"]
+    assert tomllib.loads(text)["drain"]["grace"] == f"{grace}s"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
 def test_replicas() -> None:

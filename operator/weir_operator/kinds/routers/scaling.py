@@ -1,7 +1,8 @@
-"""Autoscaling and monitoring of the edges."""
+"""Autoscaling and monitoring of a router's pods."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weir_operator.kinds import names
@@ -14,29 +15,35 @@ SUBSCRIPTIONS_METRIC = "weir_edge_subscriptions"
 
 
 def scaling_metric(router: Router, observed: Observed) -> str | None:
-    """The autoscaler of the edges on this cluster: "CPU", "KEDA", "custom metrics", or None."""
+    """The autoscaler of the pods on this cluster: "CPU", "KEDA", "custom metrics", or None."""
     scaling = router.spec.get("autoscaling")
     if scaling is None or router.spec["maintenance"]["edges"] == "Stopped":
         return None
-    if scaling["metric"] == "CPU":
+    if wanted_metric(scaling) == "CPU":
         return "CPU"
     if KEDA in observed.apis:
         return "KEDA"
     return "custom metrics" if CUSTOM_METRICS in observed.apis else "CPU"
 
 
-def autoscaler(router: Router, observed: Observed) -> list[Manifest]:
+def wanted_metric(scaling: Mapping[str, Any]) -> str:
+    """The metric in the spec. Some kinds scale by CPU alone, and have no choice there."""
+    found: str = scaling.get("metric", "CPU")
+    return found
+
+
+def autoscaler(router: Router, observed: Observed, component: str) -> list[Manifest]:
     how = scaling_metric(router, observed)
     if how is None:
         return []
-    return [_scaled_object(router)] if how == "KEDA" else [_horizontal(router, how)]
+    return [_scaled_object(router, component)] if how == "KEDA" else [_horizontal(router, component, how)]
 
 
 def _target(router: Router) -> dict[str, str]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": router.name}
 
 
-def _horizontal(router: Router, how: str) -> Manifest:
+def _horizontal(router: Router, component: str, how: str) -> Manifest:
     scaling = router.spec["autoscaling"]
     metric: dict[str, Any]
     if how == "CPU":
@@ -52,10 +59,10 @@ def _horizontal(router: Router, how: str) -> Manifest:
         "metrics": [metric],
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": scaling["scaleDownSeconds"]}},
     }
-    return child(router, "autoscaling/v2", "HorizontalPodAutoscaler", router.name, "edge", spec=spec)
+    return child(router, "autoscaling/v2", "HorizontalPodAutoscaler", router.name, component, spec=spec)
 
 
-def _scaled_object(router: Router) -> Manifest:
+def _scaled_object(router: Router, component: str) -> Manifest:
     """KEDA reads the fleet's total from any edge and divides it by the target."""
     scaling = router.spec["autoscaling"]
     url = f"http://{names.http_service(router.name)}.{router.namespace}.svc:{router.spec['ports']['http']}/status.json"
@@ -79,10 +86,10 @@ def _scaled_object(router: Router) -> Manifest:
         },
         "triggers": [trigger],
     }
-    return child(router, KEDA, "ScaledObject", router.name, "edge", spec=spec)
+    return child(router, KEDA, "ScaledObject", router.name, component, spec=spec)
 
 
-def service_monitor(router: Router, observed: Observed) -> list[Manifest]:
+def service_monitor(router: Router, observed: Observed, component: str) -> list[Manifest]:
     settings = router.spec["telemetry"]["serviceMonitor"]
     if PROMETHEUS not in observed.apis or not settings["enabled"]:
         return []
@@ -93,6 +100,6 @@ def service_monitor(router: Router, observed: Observed) -> list[Manifest]:
         "selector": {"matchLabels": selector(router, "http")},
         "endpoints": [{"port": "http", "path": path, "interval": settings["interval"]} for path in paths],
     }
-    made = child(router, PROMETHEUS, "ServiceMonitor", router.name, "edge", spec=spec)
+    made = child(router, PROMETHEUS, "ServiceMonitor", router.name, component, spec=spec)
     made["metadata"]["labels"] = {**(settings.get("labels") or {}), **made["metadata"]["labels"]}
     return [made]
