@@ -83,8 +83,9 @@ vectors: setup ## check golden bytes: make vectors FILE=path/to/vectors.json
 fuzz: setup ## fuzz every decoder, FUZZ_SECONDS=60 each
 	@$(BIN)/python -m tests.fuzz.run --seconds $(FUZZ_SECONDS)
 
-fuzz-edge: setup ## send mutated commands to real edges for FUZZ_SECONDS=60 (SEED=N repeats a run)
+fuzz-edge: setup ## send mutated commands to both routers, FUZZ_SECONDS=60 each (SEED=N repeats a run)
 	@$(BIN)/python -m tests.fuzz.edge --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.fuzz.ntf --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 soak: setup ## kill edges, Redis and clients during a long run of messages; nothing may be lost
 	@$(BIN)/python -m pytest -m soak --timeout 3600 $(PYTEST_ARGS)

@@ -102,4 +102,5 @@ def test_fairness() -> None:
 
 def test_timing() -> None:
     result = run_timing(repeats=3, pairs=[("ed25519", "x25519")])
-    assert len(result.ratios) == 5 and result.worst_ratio >= 1
+    assert len(result.ratios) == 7 and result.worst_ratio >= 1
+    assert "TCHK ed25519/x25519, notification router" in result.ratios

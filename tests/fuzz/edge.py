@@ -30,13 +30,13 @@ import uvloop
 from tests.fuzz.session import Broken, FuzzSession
 from tests.fuzz.session import Queue as Known
 from tests.router.fleet import Fleet, Queue, router_config
+from tests.router.store.default_keys import keys
 from tests.services.service import assert_exact, stored_ids
 from tests.support.redis import discard, start_server
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.identity import init_identity
 from weir.crypto.keys import generate
 from weir.router.config import Proxy, Queues
-from weir.router.store import keys
 from weir.transport.smp import ServiceCredentials
 from weir.wire.address import SmpAddress
 from weir.wire.smp.commands import ServiceRole

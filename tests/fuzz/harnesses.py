@@ -16,6 +16,12 @@ from weir.wire.ntf import codec as ntf_codec
 from weir.wire.ntf import handshake as ntf_handshake
 from weir.wire.ntf import push
 from weir.wire.ntf import transmission as ntf_transmission
+from weir.wire.ntf.device_token import (
+    encode_device_token,
+    format_device_token,
+    parse_device_token,
+    read_device_token,
+)
 from weir.wire.ntf.session import NtfSession
 from weir.wire.smp import forward, handshake
 from weir.wire.smp.codec import decode_command, decode_reply, encode_command, encode_reply
@@ -132,6 +138,18 @@ def push_message(data: bytes) -> None:
         assert push.decode_messages(push.encode_messages(values)) == values
 
 
+def device_token(data: bytes) -> None:
+    """As bytes and as text."""
+    parsed = parse_device_token(data.decode("utf-8", "surrogateescape"))
+    if parsed is not None:
+        assert parse_device_token(format_device_token(parsed)) == parsed
+    try:
+        token, end = read_device_token(data, 0)
+    except Malformed:
+        return
+    assert encode_device_token(token) == data[:end]
+
+
 def forwarded(data: bytes) -> None:
     transmission = forward.decode_fwd_transmission(data)
     if transmission is not None:
@@ -178,6 +196,7 @@ HARNESSES: dict[str, Callable[[bytes], None]] = {
         ntf_block,
         address,
         push_message,
+        device_token,
         forwarded,
         certificate_chain,
     )

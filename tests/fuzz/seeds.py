@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.fuzz.harnesses import NTF_VERSIONS, SMP_VERSIONS
 from tests.vectors.fixtures import Vectors
+from weir.wire.ntf.device_token import encode_device_token, parse_device_token
 from weir.wire.ntf.session import NtfSession
 from weir.wire.ntf.transmission import encode_client, encode_server, for_auth, pack
 from weir.wire.smp.forward import FwdResponse, FwdTransmission, encode_fwd_response, encode_fwd_transmission
@@ -69,6 +70,20 @@ def _addresses(vectors: Vectors) -> Iterator[bytes]:
         yield f"{key}@{rest}".encode()
 
 
+_SUBSCRIPTION = (
+    "webpush https://localhost:8443/secret AQ3VfRX3_F38J3ltcmMVRg "
+    "BKuw4WxupnnrZHqk6vCwoms4tOpitZMvFdR9eAn54yOPY4q9jpXOpl-Ui_FwbIy8ZbFCnuaS7RnO02ahuL4XxIM"
+)
+
+
+def _device_tokens() -> Iterator[bytes]:
+    for text in (_SUBSCRIPTION, "apns_prod 00ff", "apns_null test_ntf_token"):
+        token = parse_device_token(text)
+        assert token is not None
+        yield text.encode()
+        yield encode_device_token(token)
+
+
 def seeds(vectors: Vectors) -> dict[str, Iterator[bytes]]:
     corr_id, key = vectors.const("corr_id"), vectors.key("proxy_cmd").public
     errors = (one[5:] for one in _messages(vectors, "smp_responses", (19,), SMP_VERSIONS) if one[1:5] == b"ERR ")
@@ -87,6 +102,7 @@ def seeds(vectors: Vectors) -> dict[str, Iterator[bytes]]:
         "ntf_block": _ntf_blocks(vectors),
         "address": _addresses(vectors),
         "push_message": iter([vectors.data["nmsg"]["pn_message_data_str"].encode()]),
+        "device_token": _device_tokens(),
         "forwarded": iter(
             [
                 encode_fwd_transmission(FwdTransmission(corr_id, 17, key, b"\xee" * 30)),

@@ -78,11 +78,7 @@ def run_all(seconds: float, show: Show) -> dict[str, Any]:
         add("cross", cross)
         bars["Redis µs more for a message that crosses edges"] = (cross["cross_extra_redis_us"], "<=", 60)
         _service_bars(target, add, bars)
-    results["bars"] = {
-        name: {"measured": value, "bar": f"{sign} {bar:g}", "met": value >= bar if sign == ">=" else value <= bar}
-        for name, (value, sign, bar) in bars.items()
-    }
-    show("bars", {name: _bar(**bar) for name, bar in results["bars"].items()})
+    results["bars"] = show_bars(bars, show)
     return results | {
         name: cycle[name]
         for name in ("cycles_per_s", "cycles_per_cpu_s", "floor_fraction", "edge_floor_fraction", "p50_ms", "p99_ms")
@@ -125,6 +121,16 @@ def _service_bars(
 def _expect_no_errors(result: CycleResult) -> None:
     if result.errors:
         raise BenchError(f"{result.errors} clients stopped after an error: {result.first_error}")
+
+
+def show_bars(bars: dict[str, tuple[float, str, float]], show: Show) -> dict[str, Any]:
+    """Compare measured values with their bars: by name the value, `>=` or `<=`, and the bar."""
+    results: dict[str, dict[str, Any]] = {
+        name: {"measured": value, "bar": f"{sign} {bar:g}", "met": value >= bar if sign == ">=" else value <= bar}
+        for name, (value, sign, bar) in bars.items()
+    }
+    show("bars", {name: _bar(**result) for name, result in results.items()})
+    return results
 
 
 def _bar(measured: float, bar: str, met: bool) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from weir.bench.target import BenchError, Target
-from weir.client.smp import Answer, Request, SmpClient
+from weir.client.smp import Request, SmpClient
 from weir.crypto.authenticator import authenticate, sign
 from weir.crypto.keys import KeyPair, KeyType, dh
 from weir.transport.client import ConnectError
@@ -106,6 +106,6 @@ def session_key(connection: SmpClientConnection) -> bytes:
     return connection.server_key
 
 
-def describe(answer: Answer) -> str:
+def describe(answer: object) -> str:
     """Name an answer or its error, without ids and keys."""
     return str(getattr(answer, "error", None) or type(answer).__name__)

@@ -10,7 +10,8 @@ import sys
 from weir.bench.clients import Queue, describe, key_type_for, open_client
 from weir.bench.store import remove
 from weir.bench.target import BenchError, Target
-from weir.client.smp import ClientError, Request, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import Request, SmpClient
 from weir.client.uninterrupted import uninterrupted
 from weir.crypto.keys import KeyPair, KeyType, generate
 from weir.redis.errors import StoreError, Unavailable

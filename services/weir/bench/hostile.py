@@ -13,7 +13,8 @@ from weir.bench.clients import Queue, open_client, send_to_each
 from weir.bench.created import Created
 from weir.bench.target import BenchError, Target
 from weir.bench.workers import Worker, pool
-from weir.client.smp import ClientError, Request, SmpClient
+from weir.client.errors import ClientError
+from weir.client.smp import Request, SmpClient
 from weir.crypto.keys import generate
 from weir.wire.smp.commands import GET, PFWD, PING, PRXY, SEND, SUB
 from weir.wire.smp.replies import PKEY

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from weir.bench.target import BenchError, Target
 from weir.client.uninterrupted import uninterrupted
-from weir.router.config import read_placement_key
+from weir.redis.settings import read_key
 from weir.router.store.bulk import bulk_queues, delete_queues
 from weir.router.store.core import StoreConfig
 from weir.router.store.records import Owner
@@ -34,7 +34,7 @@ def store_fill(target: Target) -> Fill:
 
             async def write(part: int) -> None:
                 queues = bulk_queues(store.core, part, day=day, owner=owner, service=service_id, secured=True)
-                made.extend([rcv_id async for rcv_id, _ in queues])
+                made.extend([queue.rcv_id async for queue in queues])
 
             for at in range(0, count, _PART):
                 await uninterrupted(write(min(_PART, count - at)))
@@ -45,9 +45,14 @@ def store_fill(target: Target) -> Fill:
     return fill
 
 
+async def open_store(target: Target) -> Store:
+    """Open the store of `target` without an edge's leases."""
+    return await Store.open(_config(target), edge=False)
+
+
 async def remove(target: Target, rcv_ids: list[bytes], services: Iterable[bytes]) -> None:
     """Delete queues that `store_fill` has written, and services."""
-    store = await Store.open(_config(target), edge=False)
+    store = await open_store(target)
     try:
         await delete_queues(store.core, rcv_ids)
         for service_id in services:
@@ -60,4 +65,4 @@ def _config(target: Target) -> StoreConfig:
     url, key = target.redis_url, target.placement_key
     if url is None or key is None:
         raise BenchError("writing queues into the store needs --home of a running `weir up`")
-    return StoreConfig(url, read_placement_key(key))
+    return StoreConfig(url, read_key(key, "a placement key"))

@@ -27,10 +27,20 @@ class Target:
     redis_url: str | None = None
     placement_key: Path | None = None
     own: bool = False
+    ntf_address: str | None = None  # of the notification router beside it
 
     @property
     def basic_auth(self) -> bytes | None:
         return self.address.basic_auth
+
+
+@dataclass(frozen=True)
+class NtfTarget:
+    """A notification router that the bench has started, its processes and its Redis."""
+
+    address: SmpAddress
+    pids: tuple[int, ...]
+    redis_url: str
 
 
 def read_run_file(home: Path) -> dict[str, Any]:
@@ -46,19 +56,20 @@ def find_target(
     address: str | None, home: Path | None, version: int | None = None, pids: tuple[int, ...] = ()
 ) -> Target:
     versions = SMP_RANGE if version is None else VersionRange(version, version)
-    redis_url, placement_key = None, None
+    redis_url, placement_key, ntf_address = None, None, None
     if home is not None:
         run = read_run_file(home)
         address = address or run["address"]
         pids = pids or tuple(run["edges"])
         redis_url = run["redis"]["url"]
         placement_key = Path(run["placement_key"])
+        ntf_address = run["ntf"]["address"].partition("?")[0] if "ntf" in run else None
     if address is None:
         raise BenchError("which router? give --address smp://…, or --home DIR of a running `weir up`")
     parsed = SmpAddress.parse(address)
     if parsed is None or parsed.scheme != "smp":
         raise BenchError("not an smp:// address: expected smp://FINGERPRINT[:PASSWORD]@host[:port]")
-    return Target(parsed, versions, pids, redis_url, placement_key)
+    return Target(parsed, versions, pids, redis_url, placement_key, ntf_address=ntf_address)
 
 
 def commit() -> str:
