@@ -12,8 +12,9 @@ import pytest
 
 from tests.support.up import Up, weir_up
 from weir.cli import main as cli
-from weir.cli import smp
-from weir.router.config import SCHEMA
+from weir.cli import routers
+from weir.cli.programs import PROGRAMS
+from weir.notifier.surface import metrics as notifier_metrics
 from weir.router.surface.metrics import render_fleet
 from weir.telemetry.metrics import process_numbers, render_edge
 
@@ -55,9 +56,9 @@ def test_every_weir_command_exists_with_its_options(path: Path) -> None:
         if name in ("COMMAND", "--help", "--version"):
             continue
         assert name in cli.COMMANDS, words
-        if name == "smp" and len(words) > 1 and words[1] not in ("COMMAND", "…"):
-            assert words[1] in smp.COMMANDS, words
-            name = f"smp {words[1]}"
+        if name in PROGRAMS and len(words) > 1 and words[1] not in ("COMMAND", "…"):
+            assert words[1] in routers.COMMANDS[PROGRAMS[name]], words
+            name = f"{name} {words[1]}"
         for word in words:
             if word.startswith("--") and name != "bench":
                 assert word.partition("=")[0] in help_of(name), f"{name} has no {word}"
@@ -82,13 +83,14 @@ def test_every_make_target_exists(path: Path) -> None:
 
 
 def test_settings_and_environment_variables_exist() -> None:
-    known = {SCHEMA.environment_name(name, s.name) for name, s in SCHEMA.settings()}
-    keys = {(name, s.name) for name, s in SCHEMA.settings()}
+    schemas = [program.schema for program in PROGRAMS.values()]
+    known = {schema.environment_name(name, s.name) for schema in schemas for name, s in schema.settings()}
+    keys = {(name, s.name) for schema in schemas for name, s in schema.settings()}
     for path in PAGES:
         text = path.read_text()
         for variable in re.findall(r"\bWEIR_[A-Z0-9_]+", text):
             if not variable.startswith(("WEIR_OPERATOR_", "WEIR_SECTION_")) and variable not in OTHER_VARIABLES:
-                assert variable.removesuffix("_FILE") in known, f"{path.name}: {variable}"
+                assert {variable, variable.removesuffix("_FILE")} & known, f"{path.name}: {variable}"
         for section, key in re.findall(r"`\[(\w+)\] (\w+)", text):
             assert (section, key) in keys, f"{path.name}: [{section}] {key}"
 
@@ -103,13 +105,12 @@ OTHER_VARIABLES = {
 
 
 def test_metrics_exist() -> None:
-    text = render_fleet({}, {}, {}, {}, "5223", "1") + render_edge(
-        dict.fromkeys(("certificate_days",), 1), {"x": 1}, ready=True, uptime=1, version="1"
-    )
+    text = render_fleet({}, {}, {}, {}, "5223", "1") + notifier_metrics.render_fleet({}, {}, {}, {}, (), "1")
+    text += render_edge(dict.fromkeys(("certificate_days",), 1), {"x": 1}, ready=True, uptime=1, version="1")
     names = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     assert process_numbers()
     for path in PAGES:
-        for name in re.findall(r"`((?:weir|simplex_smp)_[a-z0-9_]+)`", path.read_text()):
+        for name in re.findall(r"`((?:weir|simplex_smp|simplex_ntf)_[a-z0-9_]+)`", path.read_text()):
             if not name.startswith("weir_operator"):
                 assert name in names, f"{path.name}: {name}"
 
