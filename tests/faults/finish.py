@@ -50,7 +50,7 @@ class Finish:
 
     async def _exists(self, client: Client, queue: Queue) -> bool | None:
         """None: no answer. An unanswered change of the key leaves open which of the keys is right."""
-        for key in reversed(queue.rcv_keys.values()):
+        for key in reversed([*queue.rcv_keys.values()]):  # keys are added meanwhile
             try:
                 reply = await client.smp.send(QUE(), queue.rcv_id, key)
             except ClientError:
