@@ -129,8 +129,7 @@ class _Model:
         if _subscribes(name, conn):
             key = conn.service or line["queue"]
             subscription = conn.subscriptions.setdefault(key, Subscription(place, place))
-            subscription.asked = place
-            subscription.open_calls[line["op"]] = place
+            subscription.call(line["op"], place)
         for key in _taken(line, conn):
             self._takes[key][line["op"]] = conn.number, None
         if name == "SEND" and queue is not None:
@@ -248,7 +247,7 @@ class _Model:
         elif subscription is not None and subscription.gave_before(message):
             self._found(f"{where} came twice to one subscription {to}")
         if subscription is not None:
-            subscription.given[message] = place
+            subscription.given.setdefault(message, []).append(place)
         if sent.first is None:
             sent.first = place
             for other in queue.sent.values():
@@ -358,7 +357,7 @@ def _end(conn: Connection, key: Key) -> None:
     ended = conn.subscriptions.pop(key, None)
     if ended is not None and ended.open_calls:
         began = min(ended.open_calls.values())
-        conn.subscriptions[key] = Subscription(began, ended.asked, ended.open_calls)
+        conn.subscriptions[key] = Subscription(began, ended.asked, ended.open_calls, overlapping=len(ended.open_calls))
 
 
 def _written(call: Line, conn: Connection) -> tuple[str, Any] | None:

@@ -74,11 +74,18 @@ class Subscription:
     believes: bool = False
     deleted: bool = False  # the connection heard DELD
     complete: bool = False  # ALLS came: the service has got what was waiting
-    given: dict[str, int] = field(default_factory=dict)  # message id → where it was delivered last
+    overlapping: int = 1  # SUBs that were under way together with the last one: each may bring the same message
+    given: dict[str, list[int]] = field(default_factory=dict)  # message id → where it was delivered
+
+    def call(self, op: int, place: int) -> None:
+        """A SUB or SUBS is called."""
+        self.overlapping = self.overlapping + 1 if self.open_calls else 1
+        self.asked = self.open_calls[op] = place
 
     def gave_before(self, message: str) -> bool:
-        """Whether the message came since the last SUB, and no SUB is under way that brings it again."""
-        return not self.open_calls and self.given.get(message, -1) > self.asked
+        """Whether the last SUBs have brought the message already, and none is under way that brings it again."""
+        given = sum(place > self.asked for place in self.given.get(message, ()))
+        return not self.open_calls and given >= self.overlapping
 
 
 @dataclass

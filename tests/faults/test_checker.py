@@ -53,7 +53,13 @@ SERVICE = [
     *("call SUBS op=2 conn=1", "done ok op=2", "event ALLS conn=1 service=s"),
 ]
 
+TOGETHER = [*SENT, "call SUB op=2 conn=1", "call SUB op=4 conn=1", "done ok op=2", "done ok op=4"]
+TWICE = [*TOGETHER, "event MSG conn=1 message=aa value=1", "event MSG conn=1 message=aa value=1"]
+
 FINE = {
+    "a message with each of two SUBs that were under way together": [
+        *(*TWICE, "call ACK op=3 conn=1 message=aa", "done ok op=3", *END)
+    ],
     "one message": [*ACKED, *END],
     "a message to the next subscriber, without an ACK": [
         *GOT,
@@ -164,6 +170,7 @@ WRONG = {
         [*ACKED, "call GET op=5 conn=2", "done ok op=5", "event MSG conn=2 message=aa value=1 op=5", *END],
         "connection 2, which subscribed after its ACK",
     ),
+    "three times to two SUBs": ([*TWICE, "event MSG conn=1 message=aa value=1"], "came twice to one subscription"),
     "twice to one subscription": ([*GOT, "event MSG conn=1 message=aa value=1"], "came twice to one subscription"),
     "to a connection that is not subscribed": ([*SENT, "event MSG conn=1 message=aa value=1"], "is not subscribed"),
     "after END": (
