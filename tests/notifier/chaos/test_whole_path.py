@@ -102,15 +102,28 @@ async def send_and_kill(world: World, devices: list[Device], plan: Plan) -> None
         await asyncio.gather(killing(), *(sending(number) for number in range(_SENDERS)))
 
 
-async def settled(world: World, limit: float) -> None:
-    """The SMP router has no notification left, and the NTF router no push."""
+async def settled(world: World, devices: list[Device], limit: float) -> None:
+    """The SMP router has no notification left, the NTF router no push, and what it has received is pushed.
 
-    async def check() -> bool:
+    A notification that was just handed over is for a moment neither at the SMP router nor in the NTF router's store.
+    """
+
+    async def nothing_waits() -> bool:
         with client_of(world.redis.node) as redis:
             waiting = [*redis.scan_iter(b"{[0-9]*}:f:*", 1000), *redis.scan_iter(b"{%b*}:w:*" % PREFIX.encode(), 1000)]
         return not waiting
 
-    await until(check, limit, "no notification and no push waits")
+    async def all_pushed() -> bool:
+        keeps = kept(world)
+        return all(set(keeps.get(device.ids.token_id, ())) <= nonces(device) for device in devices)
+
+    await until(nothing_waits, limit, "no notification and no push waits")
+    await until(all_pushed, limit, "every notification that was received is pushed")
+
+
+def nonces(device: Device) -> set[bytes]:
+    """The notifications that were pushed to a device."""
+    return {message.nonce for messages in device.messages() for message in messages}
 
 
 def kept(world: World) -> dict[bytes, list[bytes]]:
@@ -132,8 +145,7 @@ def judge(world: World, devices: list[Device], kills: int) -> None:
         for messages in pushes:
             for message in messages:
                 device.open_second_layer(message)
-        pushed = {message.nonce for messages in pushes for message in messages}
-        assert set(keeps.get(device.ids.token_id, ())) <= pushed, "a notification that was received was not pushed"
+        assert set(keeps[device.ids.token_id]) <= nonces(device), "a notification that was received was not pushed"
         contents = Counter(tuple(message.nonce for message in messages) for messages in pushes)
         repeated = sum(contents.values()) - len(contents)
         assert repeated <= kills, f"{repeated} pushes twice, after {kills} kills"
@@ -163,7 +175,7 @@ async def survive(world: World, plan: Plan) -> None:
     devices = await make_devices(world, plan.devices)
     await all_subscribed(world, devices, plan.limit)
     await send_and_kill(world, devices, plan)
-    await settled(world, plan.limit)
+    await settled(world, devices, plan.limit)
     judge(world, devices, sum(plan.kills.values()))
     await all_subscribed(world, devices, plan.limit)
     await probe(world, devices, plan.limit)
