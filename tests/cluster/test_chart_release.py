@@ -183,7 +183,7 @@ def test_production_profile_and_uninstall_without_an_operator(release: Release, 
     } <= left
     assert "StatefulSet/weir-redis" not in left
     assert release.test().count("PING") == 3
-    # Of two operators, one works.
+    # One of the two operators works.
     holder = kube.get("Lease", "weir-operator", release.namespace)["spec"]["holderIdentity"]
     assert sum(holder.startswith(pod["metadata"]["name"]) for pod in release.pods("operator")) == 1
 

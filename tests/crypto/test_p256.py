@@ -103,7 +103,7 @@ def test_files_without_a_usable_key() -> None:
 
 
 def test_a_file_with_several_keys() -> None:
-    """They come back in their order, and a reader of one key finds the current one."""
+    """The keys come back in their order, and a reader of one key finds the current one."""
     current, older = p256.generate(), p256.generate()
     pem = p256.keys_to_pem(current, older)
     points = [p256.point(key.public_key()) for key in p256.keys_from_pem(pem)]

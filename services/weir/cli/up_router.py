@@ -29,7 +29,7 @@ class UpRouter:
         self.home = home
         self.edges: list[EdgeProcess] = []
         self.run: dict[str, Any] = {}
-        """What run.json says of this router."""
+        """The part of run.json that is about this router."""
         self._options = options
         self._drain_grace = 0.0
 
