@@ -48,7 +48,10 @@ from weir.wire.smp import commands as smp
 from weir.wire.smp import replies
 
 _KEY_ID, _TEAM_ID, _TOPIC = "KEY4567890", "TEAM567890", "dev.weir.app"
-_INTERVAL = "5ms"  # in which the SMP router hands notifications over
+_SMP_SETTINGS = {
+    "WEIR_QUEUES_NOTIFICATION_INTERVAL": "5ms",
+    "WEIR_QUEUES_QUOTA": "100000",  # nobody receives the messages: a fast machine would fill an ordinary queue
+}
 _BODY = bytes(64)
 _LIMIT = 60.0
 
@@ -112,7 +115,7 @@ async def _run(options: PushOptions) -> PushResult:
         await standin.start()
         try:
             settings = _settings(Path(directory), authority, key, standin.server.port)
-            target = routers.enter_context(own_router(1, {"WEIR_QUEUES_NOTIFICATION_INTERVAL": _INTERVAL}))
+            target = routers.enter_context(own_router(1, _SMP_SETTINGS))
             ntf = routers.enter_context(own_ntf_router(options.replicas, settings))
             return await _measure(options, target, ntf, arrivals)
         finally:
