@@ -87,6 +87,17 @@ async def test_a_sender_id_that_the_client_chose(open_any: OpenEdge) -> None:
     assert await edge.store.queues.new(without) == NewResult(Status.DUPLICATE)
 
 
+async def test_a_late_new_does_not_bring_a_deleted_queue_back(open_any: OpenEdge) -> None:
+    """The first NEW is under way for long, its repetition makes the queue, and DEL comes before the first one arrives."""
+    edge = await open_any()
+    snd_id, request = os.urandom(24), os.urandom(32)
+    late = edge.new_queue(snd_id=snd_id, request=request, answer=b"late")
+    rec = await edge.new(snd_id=snd_id, request=request, answer=b"IDS")
+    await edge.store.queues.delete(rec, 7)
+    assert await edge.store.queues.new(late) == NewResult(Status.DUPLICATE)
+    assert await edge.rcv(late.rcv_id) is None
+
+
 async def test_secure(open_any: OpenEdge) -> None:
     edge = await open_any()
     rec = await edge.new()
@@ -278,5 +289,9 @@ async def test_nothing_is_left_of_a_deleted_queue(open_one: OpenEdge) -> None:
     await edge.store.registry.forget(service)
     for _ in range(2):  # the second drain of the inbox removes the events that the first has handled
         await edge.settled()
-    left = await edge.store.core.ask(0, b"KEYS", b"*")
+    left = set(await edge.store.core.ask(0, b"KEYS", b"*"))
+    made = edge.store.core.keys.creation(rec.partition, rec.snd_id)
+    assert await edge.store.core.ask(0, b"GET", made) == b"", "a mark, without the answer, by which a late NEW is refused"
+    assert 0 < await edge.store.core.ask(0, b"PTTL", made) <= 600_000
+    left.remove(made)
     assert len(left) == before + 1, left  # the counters of its partition

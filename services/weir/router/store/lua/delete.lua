@@ -34,7 +34,10 @@ elseif r[2] and r[2] ~= '' then
 end
 local notifications = 0
 if r[5] then notifications = drop_notifier(r[5], r[6], r[7], ARGV[4], own) end
-redis.call('UNLINK', q, m, tag .. ':s:' .. r[4], tag .. ':c:' .. r[4], tag .. ':d:' .. id)
+redis.call('UNLINK', q, m, tag .. ':s:' .. r[4], tag .. ':d:' .. id)
+-- The answer that is kept for a repeated NEW becomes an empty mark until it expires: a NEW that was under way all the time
+-- must not make the queue again.
+redis.call('SET', tag .. ':c:' .. r[4], '', 'XX', 'KEEPTTL')
 redis.call('HINCRBY', tag .. ':k', 'queues', -1)
 save_shares()
 return {#entries, notifications, r[8] or ''}

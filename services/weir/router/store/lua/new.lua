@@ -4,13 +4,15 @@
 --      5 MD5 of the recipient id, 6 fixed link data, 7 user link data (both '' for none),
 --      8 … field, value of the record, last: '1' on a retry
 -- Answers 0 OK, 6 FENCED, 8 DUPLICATE, or {7 EXISTS, answer}: an earlier request with the same hash
---      made the queue. A retry that finds its queue answers 0.
+--      made the queue. A retry that finds its queue answers 0. DUPLICATE also when a queue with this sender id was made
+--      and deleted: the creation answer is empty then.
 -- include: status
 -- include: share
 local q = KEYS[1]
 if redis.call('EXISTS', q) == 1 then return ARGV[#ARGV] == '1' and OK or DUPLICATE end
+local kept = ARGV[1] ~= '' and redis.call('GET', KEYS[3])
+if kept == '' then return DUPLICATE end
 if redis.call('EXISTS', KEYS[2], KEYS[5]) > 0 then
-  local kept = ARGV[1] ~= '' and redis.call('GET', KEYS[3])
   if kept and string.sub(kept, 1, #ARGV[1]) == ARGV[1] then return {EXISTS, string.sub(kept, #ARGV[1] + 1)} end
   return DUPLICATE
 end
