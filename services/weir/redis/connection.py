@@ -11,6 +11,7 @@ import itertools
 import logging
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -61,7 +62,7 @@ class _Identity(NamedTuple):
     address: bytes
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol, ABC):
     """Keeps a connection up. Subclasses handle its answers (`data_received`) and its ends (`_broken`)."""
 
     def __init__(self, dial: Dial, greeting: Callable[[], list[bytes]], deadline: float) -> None:
@@ -83,17 +84,17 @@ class Connection(asyncio.Protocol):
 
     # For subclasses to implement
 
+    @abstractmethod
     def _opened(self, first: bool) -> None:
         """The greeting is done: commands may be written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _not_opened(self, code: str | None) -> None:
         """The node cannot be reached, or (with `code`) it refuses the greeting with this error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _broken(self) -> None:
         """The connection is gone, and with it all answers that have not arrived."""
-        raise NotImplementedError
 
     # For subclasses to call
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ _DIAL_LIMIT = 3.0
 _WATCH_EVERY = 2.0  # seconds between two questions to Sentinel while connected
 
 
-class Topology:
+class Topology(ABC):
     """`muxes[p]` is the connection to the node of partition p, `muxes[REGISTRY]` to the node of the registry's keys."""
 
     def __init__(
@@ -56,8 +57,8 @@ class Topology:
         """Each mux once."""
         return list(dict.fromkeys(self.muxes))
 
-    async def open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def open(self) -> None: ...
 
     async def masters(self) -> list[Node]:
         return [await self.master(0)]
@@ -101,12 +102,13 @@ class Topology:
             finally:
                 writer.close()
 
+    @abstractmethod
     async def master(self, p: int) -> Node:
         """The node that serves a place at present."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reconcile(self) -> None:
-        """A node was lost: find out again which node serves what. With one master, the next dial finds it."""
+        """A node was lost: find out again which node serves what."""
 
     async def close(self) -> None:
         if self._refreshing is not None:
@@ -190,6 +192,9 @@ class OneMaster(Topology):
         self._sentinels = Sentinels(url) if url.kind == "sentinel" else None
         self._watching: asyncio.Task[None] | None = None
         self._dialled: Node | None = None
+
+    def reconcile(self) -> None:
+        """The next dial finds the master."""
 
     async def master(self, p: int = 0) -> Node:
         return self.url.nodes[0] if self._sentinels is None else await self._sentinels.master(_DIAL_LIMIT)

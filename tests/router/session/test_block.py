@@ -192,8 +192,9 @@ async def test_a_connection_that_works_without_end_rests(fleet: Fleet, monkeypat
     assert not other.incoming.blocks and other.outgoing._items
     client.incoming.share.throttled_until = 0.0
     go_on()
-    await until(lambda: not client.incoming.in_progress and not client.incoming.blocks)
-    assert not client.incoming.paused and not client.incoming.throttled
+    # On a busy machine, the connection may have to rest once more.
+    incoming = client.incoming
+    await until(lambda: not (incoming.in_progress or incoming.blocks or incoming.paused or incoming.throttled))
 
 
 @pytest.mark.usefixtures("shared")

@@ -88,7 +88,7 @@ async def test_a_sender_id_that_the_client_chose(open_any: OpenEdge) -> None:
 
 
 async def test_a_late_new_does_not_bring_a_deleted_queue_back(open_any: OpenEdge) -> None:
-    """The first NEW is under way for long, its repetition makes the queue, and DEL comes before the first one arrives."""
+    """The first NEW is under way for long. Its repetition makes the queue, and DEL comes before the first one."""
     edge = await open_any()
     snd_id, request = os.urandom(24), os.urandom(32)
     late = edge.new_queue(snd_id=snd_id, request=request, answer=b"late")
@@ -291,7 +291,7 @@ async def test_nothing_is_left_of_a_deleted_queue(open_one: OpenEdge) -> None:
         await edge.settled()
     left = set(await edge.store.core.ask(0, b"KEYS", b"*"))
     made = edge.store.core.keys.creation(rec.partition, rec.snd_id)
-    assert await edge.store.core.ask(0, b"GET", made) == b"", "a mark, without the answer, by which a late NEW is refused"
+    assert await edge.store.core.ask(0, b"GET", made) == b"", "a mark by which a late NEW is refused"
     assert 0 < await edge.store.core.ask(0, b"PTTL", made) <= 600_000
     left.remove(made)
     assert len(left) == before + 1, left  # the counters of its partition

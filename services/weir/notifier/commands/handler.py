@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from weir.notifier.store.records import Status, Subscription, Token
 from weir.runtime.verification import Ahead, KeyVerifier
@@ -48,17 +48,13 @@ def handles(kind: type[NtfCommand]) -> Callable[[H], H]:
 class Handler(ABC, Generic[K, R]):
     """One command `K` and its record `R`."""
 
-    __slots__ = ("_turn", "ahead", "error", "record", "session", "t")
-
-    needs_verification: ClassVar[bool] = True
+    __slots__ = ("error", "record", "session", "t")
 
     def __init__(self, session: Session, t: NtfTransmission) -> None:
         self.session = session
         self.t = t
-        self.ahead: Ahead | None = None
         self.record: R | None = None
         self.error: ErrorType | None = None
-        self._turn: asyncio.Future[None] | None = None
 
     @property
     def command(self) -> K:
@@ -77,6 +73,24 @@ class Handler(ABC, Generic[K, R]):
         """Fetch the record. None: there is none."""
 
     @abstractmethod
+    async def execute(self, record: R) -> NtfReply | ErrorType: ...
+
+    def refused(self) -> ErrorType | None:
+        """Return the error if the command may not be executed (any more)."""
+        return None
+
+
+class VerifiedHandler(Handler[K, R]):
+    """A command that its record's key authorises."""
+
+    __slots__ = ("_turn", "ahead")
+
+    def __init__(self, session: Session, t: NtfTransmission) -> None:
+        super().__init__(session, t)
+        self.ahead: Ahead | None = None
+        self._turn: asyncio.Future[None] | None = None
+
+    @abstractmethod
     def key_of(self, record: R) -> bytes:
         """Return the key that authorises the command."""
 
@@ -84,16 +98,9 @@ class Handler(ABC, Generic[K, R]):
         """Whether the token's status allows the command."""
         return True
 
-    @abstractmethod
-    async def execute(self, record: R) -> NtfReply | ErrorType: ...
-
     def refused(self) -> ErrorType | None:
         """Return AUTH if the record is gone, or its status does not allow the command (any more)."""
-        if self.needs_verification and (self.record is None or not self.allows(self.record)):
-            return Simple.AUTH
-        return None
-
-    # Verification.
+        return Simple.AUTH if self.record is None or not self.allows(self.record) else None
 
     def wait_for_turn(self) -> None:
         self.error = Simple.INTERNAL  # in case that the turn fails
@@ -132,7 +139,7 @@ class Handler(ABC, Generic[K, R]):
         return self.refused()
 
 
-class TokenHandler(Handler[K, Token]):
+class TokenHandler(VerifiedHandler[K, Token]):
     """A command on a token."""
 
     __slots__ = ()
@@ -144,7 +151,7 @@ class TokenHandler(Handler[K, Token]):
         return record.verify_key
 
 
-class SubscriptionHandler(Handler[K, tuple[Subscription, Token]]):
+class SubscriptionHandler(VerifiedHandler[K, tuple[Subscription, Token]]):
     """A command on a subscription, authorised by the key of its token."""
 
     __slots__ = ()

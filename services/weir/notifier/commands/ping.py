@@ -10,13 +10,8 @@ from weir.wire.ntf.types import PING, PONG, NtfReply
 class PingHandler(Handler[PING, None]):
     __slots__ = ()
 
-    needs_verification = False
-
     async def find(self) -> None:
         return None
-
-    def key_of(self, record: None) -> bytes:
-        raise NotImplementedError
 
     async def execute(self, record: None) -> NtfReply:
         return PONG()

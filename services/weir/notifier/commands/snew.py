@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from weir.notifier.commands.handler import Handler, handles
+from weir.notifier.commands.handler import VerifiedHandler, handles
 from weir.notifier.store.records import Token
 from weir.wire.errors import ErrorType, Simple
 from weir.wire.ntf.types import IDSUB, SNEW, NtfReply
 
 
 @handles(SNEW)
-class SnewHandler(Handler[SNEW, Token]):
+class SnewHandler(VerifiedHandler[SNEW, Token]):
     """The command names the token whose key authorises it."""
 
     __slots__ = ()

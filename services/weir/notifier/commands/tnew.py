@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from weir.notifier.commands.handler import Handler, handles
+from weir.notifier.commands.handler import VerifiedHandler, handles
 from weir.wire.errors import CommandError, ErrorType, Simple
 from weir.wire.ntf.types import IDTKN, TNEW, NtfReply
 
 
 @handles(TNEW)
-class TnewHandler(Handler[TNEW, TNEW]):
+class TnewHandler(VerifiedHandler[TNEW, TNEW]):
     """The command brings the key that authorises it."""
 
     __slots__ = ()

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir.notifier.commands.handler import Handler
+from weir.notifier.commands.handler import Handler, VerifiedHandler
 from weir.notifier.commands.table import HANDLERS
 from weir.notifier.session.outgoing import Outgoing
 from weir.redis.errors import Unavailable
@@ -64,7 +64,7 @@ class Session:
         self.framing = conn.session
         self.verifier: KeyVerifier[NtfTransmission] = KeyVerifier(conn.session_key)
         self.outgoing = Outgoing(conn, shared.loop)
-        share: Share[Handler[Any, Any]] = Share(shared.turns, conn.abort)
+        share: Share[VerifiedHandler[Any, Any]] = Share(shared.turns, conn.abort)
         self.incoming = Incoming(conn, shared.turns, share, self.outgoing, self._begin_block)
         self.on_blocks = self.incoming.on_blocks
         self.closed = False
@@ -109,11 +109,12 @@ class Session:
             await self._find(handlers[0])
         else:
             await asyncio.gather(*map(self._find, handlers))
+        verified = [handler for handler in handlers if isinstance(handler, VerifiedHandler) and handler.error is None]
+        for waiting in verified:
+            waiting.wait_for_turn()
+        for waiting in verified:
+            await waiting.verified()
         for handler in handlers:
-            if handler.error is None and handler.needs_verification:
-                handler.wait_for_turn()
-        for handler in handlers:
-            await handler.verified()
             if handler.error is not None:
                 self.answer(handler, handler.error)
         return [handler for handler in handlers if handler.error is None]

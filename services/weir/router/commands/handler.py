@@ -17,6 +17,7 @@ says by which id its queue is found.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
@@ -87,10 +88,10 @@ def handles(*kinds: type[Command]) -> Callable[[type[H]], type[H]]:
     return register
 
 
-class Handler:
+class Handler(ABC):
     """One command and its answer."""
 
-    __slots__ = ("ahead", "index", "origin", "session", "t")
+    __slots__ = ("index", "origin", "session", "t")
 
     traces_itself: ClassVar[bool] = False  # the handler begins the command's span, in sessions traced whole as well
 
@@ -99,18 +100,9 @@ class Handler:
         self.origin = origin
         self.t = t
         self.index = index
-        self.ahead: Ahead | None = None
 
-    def begin(self) -> None:
-        raise NotImplementedError
-
-    def step(self) -> None:
-        """Do the part that costs a public-key operation, when it is the connection's turn."""
-        raise NotImplementedError
-
-    def likely_key(self) -> bytes | None:
-        """Return the key that will most likely authorise this, so that its secret can be computed with others."""
-        return None
+    @abstractmethod
+    def begin(self) -> None: ...
 
     def answer(self, reply: bytes) -> None:
         self.origin.answer(self, reply)
@@ -119,7 +111,25 @@ class Handler:
         self.origin.answer(self, encode_error(self.origin.framing.version, error))
 
 
-class StandaloneHandler(Handler):
+class PublicKeyHandler(Handler):
+    """A command that costs a public-key operation, which waits for the connection's turn."""
+
+    __slots__ = ("ahead",)
+
+    def __init__(self, session: Session, origin: Origin, t: ClientTransmission, index: int = 0) -> None:
+        super().__init__(session, origin, t, index)
+        self.ahead: Ahead | None = None
+
+    @abstractmethod
+    def step(self) -> None:
+        """Do the part that costs a public-key operation, when it is the connection's turn."""
+
+    def likely_key(self) -> bytes | None:
+        """Return the key that will most likely authorise this, so that its secret can be computed with others."""
+        return None
+
+
+class StandaloneHandler(PublicKeyHandler):
     """A command without a queue (NEW, SUBS, NSUBS): verified by its own key or the service's key, then executed."""
 
     __slots__ = ("_hold",)
@@ -148,11 +158,11 @@ class StandaloneHandler(Handler):
         with self._hold:
             await answer_failure(self, self.execute())
 
-    async def execute(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def execute(self) -> None: ...
 
 
-class QueueHandler(Handler):
+class QueueHandler(PublicKeyHandler):
     """A command on a queue."""
 
     __slots__ = ("_credentials", "_hold", "_record", "_rev", "_timed_out", "_tries", "_verified_cached")
@@ -182,9 +192,9 @@ class QueueHandler(Handler):
         record = self._record
         return None if record is None else self.key_of(record, self.t.command)
 
+    @abstractmethod
     def execute(self, record: QueueRecord) -> None:
         """Execute the command, which was verified against `record`."""
-        raise NotImplementedError
 
     # Verification.
 
@@ -341,8 +351,8 @@ class RareQueueHandler(QueueHandler):
             except Unavailable:
                 pass  # only the day of last use is missing
 
-    async def work(self, record: QueueRecord) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def work(self, record: QueueRecord) -> None: ...
 
     async def succeeded(self, call: Awaitable[Status]) -> bool:
         """Await a call of the store. Return whether it succeeded; if not, the command is answered or retried."""

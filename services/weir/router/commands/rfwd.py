@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weir.crypto.boxes import cb_decrypt_no_pad, nonce_of
 from weir.crypto.keys import dh
-from weir.router.commands.handler import Handler, encode_error, handles
+from weir.router.commands.handler import Handler, PublicKeyHandler, encode_error, handles
 from weir.router.commands.verification import Verifier
 from weir.router.session.subscriptions import Sub
 from weir.router.store.records import Entry
@@ -31,7 +31,7 @@ _NO_AUTH = Proxy(ProxyBroker(BrokerTransport(TransportError.NO_AUTH)))
 
 
 @handles(cmd.RFWD)
-class RfwdHandler(Handler):
+class RfwdHandler(PublicKeyHandler):
     __slots__ = ("_hold",)
 
     _hold: Hold

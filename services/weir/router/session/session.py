@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from weir.router.commands.handler import Handler, Origin, encode_error
+from weir.router.commands.handler import Handler, Origin, PublicKeyHandler, encode_error
 from weir.router.commands.table import HANDLERS
 from weir.router.commands.verification import Verifier
 from weir.router.session.block import Block
@@ -76,7 +76,7 @@ class Session:
         self.sok = encode_reply(self.framing.version, SOK(service_id))
         self.subscriptions = Subscriptions(conn.service)
         self.outgoing = Outgoing(conn, shared, self.subscriptions)
-        share: Share[Handler] = Share(shared.turns, conn.abort)
+        share: Share[PublicKeyHandler] = Share(shared.turns, conn.abort)
         self.incoming = Incoming(conn, shared.turns, share, self.outgoing, self._begin_block)
         self.on_blocks = self.incoming.on_blocks
         self.sends: dict[bytes, list[SendHandler]] = {}  # sender id → SENDs that are not answered, in their order
