@@ -6,6 +6,7 @@ What the model demands:
 - A message whose SEND was answered OK is delivered, unless its queue was deleted.
 - No message is delivered to a subscription or a GET that began after the message's ACK was answered OK, nor again on
   the connection that acknowledged it.
+- A message comes once to a subscription, unless its ACK was refused there.
 - A message is not delivered before one whose SEND was answered OK before its own SEND began.
 - A message is stored once, and never when its SEND was refused.
 - A connection gets no message of a queue after END or DELD, until it subscribes again. END and ENDS come to subscribers
@@ -167,6 +168,8 @@ class _Model:
         elif name == "ACK" and result == "ok":
             queue.acked.setdefault(call["message"], place)
             conn.acked.add(call["message"])
+        elif name == "ACK" and result == "refused" and (asked := self._asking.get(line["op"])) is not None:
+            asked.given.pop(call["message"], None)  # the message was not the subscription's any more; it may come again
         elif name == "DEL":
             queue.deletes[call["op"]] = result
         if result == "refused" and line.get("error") == "AUTH" and not call.get("may_fail"):

@@ -90,6 +90,10 @@ FINE = {
         *(*SENT, *SUBSCRIBED, "call SUB op=6 conn=2", "call SUB op=4 conn=1", "event END conn=1"),
         *("event MSG conn=1 message=aa value=1", "done ok op=4", *END),
     ],
+    "again after its ACK was refused": [
+        *(*GOT, "call ACK op=3 conn=1 message=aa", "done refused op=3 error=NO_MSG"),
+        *("event MSG conn=1 message=aa value=1", "call ACK op=4 conn=1 message=aa", "done ok op=4", *END),
+    ],
     "again after another SUB": [
         *GOT,
         "call SUB op=4 conn=1",
@@ -171,6 +175,17 @@ WRONG = {
         "connection 2, which subscribed after its ACK",
     ),
     "three times to two SUBs": ([*TWICE, "event MSG conn=1 message=aa value=1"], "came twice to one subscription"),
+    "twice after an ACK that was refused": (
+        [
+            *(*GOT, "call ACK op=3 conn=1 message=aa", "done refused op=3 error=NO_MSG"),
+            *("event MSG conn=1 message=aa value=1", "event MSG conn=1 message=aa value=1"),
+        ],
+        "came twice to one subscription",
+    ),
+    "twice to one subscription, and its ACK has no answer": (
+        [*GOT, "call ACK op=3 conn=1 message=aa", "done unknown op=3", "event MSG conn=1 message=aa value=1"],
+        "came twice to one subscription",
+    ),
     "twice to one subscription": ([*GOT, "event MSG conn=1 message=aa value=1"], "came twice to one subscription"),
     "to a connection that is not subscribed": ([*SENT, "event MSG conn=1 message=aa value=1"], "is not subscribed"),
     "after END": (
