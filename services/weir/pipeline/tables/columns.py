@@ -227,17 +227,17 @@ SERVICES: Final = Table(
 
 ACTIVE_QUEUES: Final = Table(
     "gold/active_queues",
-    "How many are really in use, by the calendar's day, week (from Monday) and month. Estimates, with an error of 1 %.",
-    "a router, a period and what is counted",
-    ("router", "program", "what", "period", "at"),
+    "How many are really in use, by the calendar's day, week (from Monday) and month. Estimates, with an error of "
+    "about 1 %. Each day has its own row for the week and the month so far: take the maximum of a period, never the sum.",
+    "a router, a day, a period and what is counted",
+    ("router", "program", "what", "period", "day"),
     (
         *_ROUTER,
         Column("what", STRING, "queues, notifiers (queues with notifications), tokens or subscriptions"),
         Column("period", STRING, "day, week or month"),
         Column("at", TIMESTAMP, "start of the period, in UTC"),
         _DAY,
-        Column("through", DATE, "the last day of the period that has records"),
-        Column("active", LONG, "how many were in use from the start of the period through that day"),
+        Column("active", LONG, "how many were in use from the start of the period through this day"),
     ),
 )
 
@@ -314,7 +314,11 @@ CRITICAL_PATH: Final = Table(
     (
         Column("service", STRING, "service.name of the traces' resource"),
         *_TIMES,
-        Column("step", STRING, "takeover, SOKS, fold.page, ALLS; client: waiting for the client to read; other"),
+        Column(
+            "step",
+            STRING,
+            "takeover; fold.page: asking Redis for messages; client: until the client has read them; other",
+        ),
         Column("traces", LONG, "traces of SUBS"),
         Column("total_us", LONG, "µs spent in this step, in all of them"),
         Column("share", DOUBLE, "share of the time from SUBS to ALLS"),
