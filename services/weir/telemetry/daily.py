@@ -25,8 +25,8 @@ def _sum(program: str, *events: str) -> Iterator[DailyColumn]:
 
 
 def _active(name: str, of: str, text: str) -> Iterator[DailyColumn]:
-    for period, when in (("day", ""), ("week", "; on Sundays only"), ("month", "; on the last day of a month only")):
-        yield DailyColumn(f"{name}_{period}", "active", f"{of}_{period}", f"{text} in use in the {period}{when}")
+    for period in ("day", "week", "month"):
+        yield DailyColumn(f"{name}_{period}", "active", f"{of}_{period}", f"{text} in use in the {period}")
 
 
 def _last(name: str, of: str, text: str) -> DailyColumn:

@@ -330,7 +330,8 @@ CRITICAL_PATH: Final = Table(
 def _daily(name: str, program: str, columns: Iterable[DailyColumn]) -> Table:
     return Table(
         name,
-        f"The daily statistics of the reference {program} server, column for column, for dashboards made for them.",
+        f"The daily statistics of the reference {program} server, column for column, for dashboards made for them. What was "
+        "in use in a week is there on Sundays only, in a month on its last day only: the reference writes it a day later.",
         "a router and a day",
         ("router", "day"),
         (
