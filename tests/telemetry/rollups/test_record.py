@@ -128,8 +128,8 @@ def test_zeros_are_left_out() -> None:
         {"histograms": {"send_stored": {-2: 1}}},
         {"histograms": {"send_stored": {LAST + 1: 1}}},
         {"histograms": {"send_stored": {1: -1}}},
-        {"services": (ServiceRollup("a label", "messages"),)},
-        {"services": (ServiceRollup("x" * 33, "messages"),)},
+        {"services": (ServiceRollup("a label ", "messages"),)},
+        {"services": (ServiceRollup("x" * 65, "messages"),)},
         {"services": (ServiceRollup("push", "proxy"),)},
         {"services": (ServiceRollup("push", "messages", drift={"most": 1}),)},
         {"services": (ServiceRollup("push", "messages", sessions=-1),)},
@@ -213,7 +213,17 @@ def test_names_of_routers(name: str, fits: bool) -> None:
 
 @pytest.mark.parametrize(
     ("label", "fits"),
-    [("push", True), ("a" * 32, True), ("a" * 33, False), ("other", False), ("a b", False), ("", False)],
+    [
+        ("push", True),
+        ("Bücher, Weir's own", True),
+        ("a" * 64, True),
+        ("a" * 65, False),
+        ("other", False),
+        (" a", False),
+        ("a\nb", False),
+        ("\ud800", False),
+        ("", False),
+    ],
 )
 def test_labels_of_services(label: str, fits: bool) -> None:
     assert is_label(label) is fits

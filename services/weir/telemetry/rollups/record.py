@@ -12,7 +12,7 @@ a minute and three services, takes 1.9 KiB without any of that.
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -31,11 +31,10 @@ from weir.telemetry.rollups.fields import (
 from weir.telemetry.rollups.histogram import LAST, Buckets, coarsen, merge
 
 MAX_BYTES: Final = 2048
-LONGEST_LABEL: Final = 32
+LONGEST_LABEL: Final = 64
 LARGEST: Final = 2**53 - 1  # JSON's readers agree on integers up to here
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _EDGE = re.compile(r"[A-Za-z0-9]{1,32}")
 _GZIP: Final = 31  # zlib's name for the gzip format
 _LONGEST_TEXT: Final = 64 << 10
@@ -106,8 +105,8 @@ def is_name(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Whether a service may have this label."""
-    return _LABEL.fullmatch(text) is not None and text != OTHER
+    """Whether a service may have this label: printable text, without spaces at its ends."""
+    return 0 < len(text) <= LONGEST_LABEL and text.isprintable() and text == text.strip() and text != OTHER
 
 
 def encode(rollup: Rollup) -> bytes:
@@ -153,10 +152,10 @@ def _add_up(services: Iterable[ServiceRollup], kept: int) -> tuple[ServiceRollup
     rest: dict[str, list[ServiceRollup]] = {}
     for service in ranked[kept:]:
         rest.setdefault(service.role, []).append(service)
-    return (*ranked[:kept], *(add_up(same) if len(same) > 1 else same[0] for same in rest.values()))
+    return (*ranked[:kept], *map(add_up, rest.values()))
 
 
-def add_up(services: list[ServiceRollup]) -> ServiceRollup:
+def add_up(services: Sequence[ServiceRollup]) -> ServiceRollup:
     """Services of one role as one, under "other"."""
     return ServiceRollup(
         OTHER,
@@ -200,7 +199,12 @@ def _pack(rollup: Rollup) -> bytes:
         }
         for service in rollup.services
     ]
-    text = json.dumps({k: v for k, v in content.items() if v or k in _COMMON}, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(
+        {k: v for k, v in content.items() if v or k in _COMMON},
+        ensure_ascii=False,
+        separators=(",", ":"),
+        sort_keys=True,
+    )
     packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     return packer.compress(text.encode()) + packer.flush()
 
