@@ -1,1 +1,1 @@
-"""The data pipeline: rollups of the edges become tables and a report, on Spark. An extra: pip install weir[pipeline]."""
+"""The data pipeline: rollups of the edges become tables and a report, on Spark. Extra: weir[pipeline]."""
