@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from random import Random
 
 from weir.telemetry.rollups.histogram import bucket
-from weir.telemetry.rollups.record import Rollup, ServiceRollup
+from weir.telemetry.rollups.record import Rollup, ServiceRollup, decode, encode
 
 MONDAY = datetime(2026, 11, 2, tzinfo=UTC)
 
@@ -13,7 +13,7 @@ MONDAY = datetime(2026, 11, 2, tzinfo=UTC)
 def records(
     minutes: int, edges: int = 2, *, start: datetime = MONDAY, seed: int = 1, every: int = 1, program: str = "smp"
 ) -> Iterator[Rollup]:
-    """One record for each edge and each `every`-th minute."""
+    """One record for each edge and each `every`-th minute, as a reader of the stream sees it."""
     make = _smp if program == "smp" else _ntf
     first = round(start.timestamp() * 1000)
     for n in range(edges):
@@ -21,7 +21,7 @@ def records(
         offset = rng.randrange(60_000)
         for k in range(0, minutes, every):
             at = first + k * 60_000 + offset
-            yield make(rng, Rollup("main", program, edge, k // every + 1, at, 60_000), n == 0)
+            yield decode(encode(make(rng, Rollup("main", program, edge, k // every + 1, at, 60_000), n == 0)))
 
 
 def _histogram(rng: Random, count: int, typical: float) -> dict[int, int]:

@@ -228,7 +228,7 @@ SERVICES: Final = Table(
 ACTIVE_QUEUES: Final = Table(
     "gold/active_queues",
     "How many are really in use, by the calendar's day, week (from Monday) and month. Estimates, with an error of "
-    "about 1 %. Each day has its own row for the week and the month so far: take the maximum of a period, never the sum.",
+    "about 1 %. Each day has a row for the week and the month so far: take the maximum of a period, never the sum.",
     "a router, a day, a period and what is counted",
     ("router", "program", "what", "period", "day"),
     (
@@ -330,8 +330,8 @@ CRITICAL_PATH: Final = Table(
 def _daily(name: str, program: str, columns: Iterable[DailyColumn]) -> Table:
     return Table(
         name,
-        f"The daily statistics of the reference {program} server, column for column, for dashboards made for them. What was "
-        "in use in a week is there on Sundays only, in a month on its last day only: the reference writes it a day later.",
+        f"The daily statistics of the reference {program} server, column for column, for dashboards made for them. "
+        "Numbers of a week are there on Sundays only, those of a month on its last day only.",
         "a router and a day",
         ("router", "day"),
         (

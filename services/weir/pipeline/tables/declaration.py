@@ -53,3 +53,7 @@ class Table(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return ("grain", "day") if "grain" in self.names else ("day",)
