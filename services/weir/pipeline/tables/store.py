@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake import DeltaTable, Field, PostCommitHookProperties, Schema, write_deltalake
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
 
 from weir.pipeline.tables.declaration import Table
@@ -23,6 +23,9 @@ PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
+
+# Spark writes the checkpoints of its own tables, with what its streams have stored there.
+_NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class Store:
@@ -90,6 +93,21 @@ class Store:
             return None
         where = [(column, "=", value) for column, value in partition.items()]
         return table.to_pyarrow_table(columns=list(columns), partitions=where or None)
+
+    def delete_before(self, name: str, first: date) -> None:
+        """Delete the days before this one."""
+        table = self.open(name)
+        if table is not None:
+            table.delete(f"day < '{first}'", post_commithook_properties=_NO_HOOKS)
+
+    def vacuum(self, name: str, hours: int) -> None:
+        """Remove all files that the table has not named for so long, and files that it never named."""
+        table = self.open(name)
+        if table is None:
+            return
+        how = {"retention_hours": hours, "enforce_retention_duration": False, "full": True}
+        if table.vacuum(**how, dry_run=True):  # each vacuum adds to the log
+            table.vacuum(**how, dry_run=False, post_commithook_properties=_NO_HOOKS)
 
     def overwrite(self, name: str, rows: Mapping[str, Sequence[Any]]) -> None:
         """Replace a small table that is no part of the declaration."""
