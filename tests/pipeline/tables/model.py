@@ -104,8 +104,9 @@ def edge_days(records: list[Rollup], trimmed: list[tuple[str, int, int]]) -> tup
         for day, some in by_day.items():
             row = head | {"day": day, "first_sequence": some[0].sequence, "last_sequence": some[-1].sequence}
             row |= {"first_start": utc(some[0].start), "last_end": utc(some[-1].start + some[-1].duration)}
+            row["first_ms"] = some[0].duration
             days.append(row | {"holes": list(_holes(some))})
-        for hole in _holes(own):
+        for hole in (*_beginning(own[0], trimmed), *_holes(own)):
             first, last = hole["first"], hole["last"]
             dropped = any(e == edge and low <= last and first <= high for e, low, high in trimmed)
             row = head | {"day": hole["end"].date(), "first_missing": first, "last_missing": last}
@@ -120,6 +121,12 @@ def _holes(records: list[Rollup]) -> Iterable[Row]:
         if other.sequence > one.sequence + 1:
             end = utc(one.start + one.duration)
             yield {"first": one.sequence + 1, "last": other.sequence - 1, "start": end, "end": utc(other.start)}
+
+
+def _beginning(first: Rollup, trimmed: list[tuple[str, int, int]]) -> Iterable[Row]:
+    if first.sequence > 1 and any(edge == first.edge and low == 1 for edge, low, _ in trimmed):
+        start = utc(first.start - (first.sequence - 1) * first.duration)
+        yield {"first": 1, "last": first.sequence - 1, "start": start, "end": utc(first.start)}
 
 
 def _times(row: Row) -> Iterable[tuple[str, datetime]]:

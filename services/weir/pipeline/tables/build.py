@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from weir.pipeline.bronze import ROLLUPS as ROLLUPS_TABLE
+from weir.pipeline.bronze import TABLES as BRONZE
+from weir.pipeline.errors import PipelineError
 from weir.pipeline.tables import progress
 from weir.pipeline.tables.columns import TABLES
 from weir.pipeline.tables.days import ROLLUPS, SPANS
@@ -25,7 +28,11 @@ class Updated:
 
 
 def update(store: Store, start_spark: Callable[[], Any], say: Callable[[str], None]) -> Updated:
-    """Compute what has new input. Spark is started only if something has."""
+    """Compute what has new input. Spark is started only if something has. Raises PipelineError."""
+    if store.open(ROLLUPS_TABLE.name) is None:
+        raise PipelineError(f"no records in {store.root} (weir pipeline ingest)")
+    for table in BRONZE.values():
+        store.create(table)
     inputs, before = progress.read_inputs(store), progress.load(store)
     days = before.changed(ROLLUPS, inputs.hashes[ROLLUPS])
     span_days = before.changed(SPANS, inputs.hashes[SPANS])

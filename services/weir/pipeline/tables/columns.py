@@ -116,6 +116,7 @@ EDGE_DAYS: Final = Table(
         Column("first_sequence", LONG, "number of the day's first record"),
         Column("last_sequence", LONG, "number of the day's last record"),
         Column("first_start", TIMESTAMP, "start of the first record"),
+        Column("first_ms", LONG, "length of its interval, in ms"),
         Column("last_end", TIMESTAMP, "end of the last record"),
         Column(
             "holes",
@@ -291,7 +292,7 @@ NOTIFICATIONS: Final = Table(
 
 GAPS: Final = Table(
     "gold/gaps",
-    "Records that are missing between two records of an edge. Nothing is known of that time.",
+    "Records that are missing between two records of an edge, or before its first. Nothing is known of that time.",
     "an edge and a row of missing records",
     ("router", "program", "edge", "first_missing"),
     (
@@ -300,7 +301,7 @@ GAPS: Final = Table(
         _DAY,
         Column("first_missing", LONG, "number of the first missing record"),
         Column("last_missing", LONG, "number of the last missing record"),
-        Column("start", TIMESTAMP, "end of the record before the gap, in UTC"),
+        Column("start", TIMESTAMP, "end of the record before the gap, in UTC; before the first record an estimate"),
         Column("end", TIMESTAMP, "start of the record after the gap, in UTC"),
         Column("reason", STRING, "trimmed: the stream had dropped them before they were read; missing: never seen"),
     ),

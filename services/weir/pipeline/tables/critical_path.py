@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 _TIME: Final = ("service", "grain", "at", "day")
-_STEPS: Final = ("takeover", "fold.page", "client", "other")
+_STEPS: Final = {"takeover": "takeover", "fold.page": "pages", "client": "client", "other": "other"}
 
 
 def critical_path(spans: DataFrame) -> DataFrame:
@@ -19,7 +19,9 @@ def critical_path(spans: DataFrame) -> DataFrame:
         ["trace_id", "span_id"]
     )
     traces = once.groupBy("trace_id").agg(
-        *(F.sum(_of(name, "duration_us")).alias(name) for name in ("SUBS", "takeover", "fold.page")),
+        F.sum(_of("SUBS", "duration_us")).alias("subs"),
+        F.coalesce(F.sum(_of("takeover", "duration_us")), F.lit(0)).alias("takeover"),
+        F.coalesce(F.sum(_of("fold.page", "duration_us")), F.lit(0)).alias("pages"),
         F.count(_of("SUBS", "start")).alias("roots"),
         F.count(_of("ALLS", "start")).alias("ends"),
         F.max(_of("SUBS", "service")).alias("service"),
@@ -27,11 +29,11 @@ def critical_path(spans: DataFrame) -> DataFrame:
         F.min(_of("fold.page", "start")).alias("first_page"),
         F.max(_of("ALLS", "start")).alias("alls"),
     )
-    whole = traces.where("roots = 1 and ends = 1").na.fill(0, ["takeover", "fold.page"])
+    whole = traces.where("roots = 1 and ends = 1")
     folded = F.coalesce(F.unix_micros("alls") - F.unix_micros("first_page"), F.lit(0))
-    client = F.greatest(F.lit(0), folded - F.col("`fold.page`"))
-    other = F.greatest(F.lit(0), F.col("SUBS") - F.col("takeover") - F.col("`fold.page`") - F.col("client"))
-    spent = F.array(*(F.struct(F.lit(step).alias("step"), F.col(f"`{step}`").alias("us")) for step in _STEPS))
+    client = F.greatest(F.lit(0), folded - F.col("pages"))
+    other = F.greatest(F.lit(0), F.col("subs") - F.col("takeover") - F.col("pages") - F.col("client"))
+    spent = F.array(*(F.struct(F.lit(step).alias("step"), F.col(name).alias("us")) for step, name in _STEPS.items()))
     starts = F.array(
         *(F.struct(F.lit(grain).alias("grain"), F.date_trunc(grain, "start").alias("at")) for grain in ("hour", "day"))
     )

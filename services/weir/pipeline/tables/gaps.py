@@ -15,14 +15,31 @@ from weir.pipeline.tables.silver import EDGE
 _GAP: Final = (*EDGE, "first_missing")
 
 
-def gaps(edge_days: DataFrame, noted: DataFrame | None) -> DataFrame:
+def gaps(edge_days: DataFrame, noted: DataFrame) -> DataFrame:
     """All gaps of all days. `noted` is bronze/gaps."""
+    found = _inside(edge_days).unionByName(_between(edge_days)).unionByName(_before(edge_days, noted))
+    dropped = noted.where("reason = 'trimmed'").select("edge", F.struct("first_missing", "last_missing").alias("noted"))
+    overlap = (F.col("noted.first_missing") <= F.col("last_missing")) & (
+        F.col("noted.last_missing") >= F.col("first_missing")
+    )
+    reasons = found.join(dropped, ["edge"]).where(overlap).select(*_GAP, F.lit("trimmed").alias("reason")).distinct()
+    return (
+        found.join(reasons, list(_GAP), "left")
+        .withColumn("reason", F.coalesce("reason", F.lit("missing")))
+        .withColumn("day", F.to_date("end"))
+    )
+
+
+def _inside(edge_days: DataFrame) -> DataFrame:
+    return edge_days.select(*EDGE, F.inline("holes").alias("first_missing", "last_missing", "start", "end"))
+
+
+def _between(edge_days: DataFrame) -> DataFrame:
     before = F.lag(F.struct("last_sequence", "last_end")).over(Window.partitionBy(*EDGE).orderBy("first_sequence"))
-    between = edge_days.withColumn("before", before).where("first_sequence > before.last_sequence + 1")
-    found = edge_days.select(
-        *EDGE, F.inline("holes").alias("first_missing", "last_missing", "start", "end")
-    ).unionByName(
-        between.select(
+    return (
+        edge_days.withColumn("before", before)
+        .where("first_sequence > before.last_sequence + 1")
+        .select(
             *EDGE,
             (F.col("before.last_sequence") + 1).alias("first_missing"),
             (F.col("first_sequence") - 1).alias("last_missing"),
@@ -30,15 +47,27 @@ def gaps(edge_days: DataFrame, noted: DataFrame | None) -> DataFrame:
             F.col("first_start").alias("end"),
         )
     )
-    found = found.withColumn("day", F.to_date("end"))
-    if noted is None:
-        return found.withColumn("reason", F.lit("missing"))
-    dropped = noted.where("reason = 'trimmed'").select("edge", F.struct("first_missing", "last_missing").alias("noted"))
-    overlap = (F.col("noted.first_missing") <= F.col("last_missing")) & (
-        F.col("noted.last_missing") >= F.col("first_missing")
+
+
+def _before(edge_days: DataFrame, noted: DataFrame) -> DataFrame:
+    """Missing beginnings of edges that ingest knows to have started since it reads: others began before it."""
+    first = edge_days.groupBy(*EDGE).agg(
+        F.min("first_sequence").alias("sequence"),
+        F.min_by("first_start", "first_sequence").alias("end"),
+        F.min_by("first_ms", "first_sequence").alias("ms"),
     )
-    reasons = found.join(dropped, ["edge"]).where(overlap).select(*_GAP, F.lit("trimmed").alias("reason")).distinct()
-    return found.join(reasons, list(_GAP), "left").withColumn("reason", F.coalesce("reason", F.lit("missing")))
+    started = noted.where("first_missing = 1").select("edge").distinct()
+    return (
+        first.where("sequence > 1")
+        .join(started, ["edge"], "left_semi")
+        .select(
+            *EDGE,
+            F.lit(1).alias("first_missing"),
+            (F.col("sequence") - 1).alias("last_missing"),
+            F.expr("timestampadd(MILLISECOND, (1 - sequence) * ms, end)").alias("start"),
+            "end",
+        )
+    )
 
 
 def missing(gaps: DataFrame) -> DataFrame:

@@ -46,8 +46,7 @@ class Job:
         self._say(f"silver: {_named(days)}")
         self._write(columns.EDGE_DAYS, silver.edge_days(bronze), days)
         self._write(columns.EDGE_MINUTES, silver.edge_minutes(bronze), days)
-        noted = self._bronze(_NOTED) if self._inputs.versions[_NOTED] >= 0 else None
-        with _persisted(gaps(self._read(columns.EDGE_DAYS), noted)) as found:
+        with _persisted(gaps(self._read(columns.EDGE_DAYS), self._bronze(_NOTED))) as found:
             gold_days = self._gold_days(days, found)
             self._say(f"gold: {_named(gold_days)}")
             self._gold(gold_days, found)

@@ -111,7 +111,7 @@ def edge_days(bronze: DataFrame) -> DataFrame:
     """The rows of silver/edge_days. A repeated record changes nothing here."""
     end = F.expr("timestampadd(MILLISECOND, duration_ms, start)")
     order = Window.partitionBy(*EDGE, "day").orderBy("sequence")
-    records = bronze.select(*EDGE, "day", "sequence", "start", end.alias("end"))
+    records = bronze.select(*EDGE, "day", "sequence", "start", "duration_ms", end.alias("end"))
     before = F.lag(F.struct("sequence", "end")).over(order)
     hole = F.struct(
         (F.col("before.sequence") + 1).alias("first"),
@@ -126,6 +126,7 @@ def edge_days(bronze: DataFrame) -> DataFrame:
             F.min("sequence").alias("first_sequence"),
             F.max("sequence").alias("last_sequence"),
             F.min_by("start", "sequence").alias("first_start"),
+            F.min_by("duration_ms", "sequence").alias("first_ms"),
             F.max_by("end", "sequence").alias("last_end"),
             F.sort_array(F.collect_list(F.when(F.col("sequence") > F.col("before.sequence") + 1, hole))).alias("holes"),
         )

@@ -124,12 +124,23 @@ _PRIMITIVES: Final = {"bigint": "long", "int": "integer"}
 def _type(kind: str) -> Any:
     """Delta's type for one in SQL's spelling, e.g. map<int,bigint>."""
     outer, _, inner = kind.partition("<")
-    inner = inner.removesuffix(">")
+    parts = _parts(inner.removesuffix(">"))
     if outer == "map":
-        key, _, value = inner.partition(",")
-        return MapType(_type(key), _type(value), value_contains_null=True)
+        return MapType(_type(parts[0]), _type(parts[1]), value_contains_null=True)
     if outer == "array":
-        return ArrayType(_type(inner), contains_null=True)
+        return ArrayType(_type(parts[0]), contains_null=True)
     if outer == "struct":
-        return StructType([_field(*part.split(":")) for part in inner.split(",")])
+        return StructType([_field(name, of) for name, _, of in (part.partition(":") for part in parts)])
     return PrimitiveType(_PRIMITIVES.get(outer, outer))
+
+
+def _parts(inner: str) -> list[str]:
+    """The types between brackets: split at commas that are in no further brackets."""
+    parts, depth = [""], 0
+    for character in inner:
+        depth += (character == "<") - (character == ">")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
