@@ -1,8 +1,10 @@
 """Deletes the days that are kept no longer, and then their files.
 
 A day is first closed, so that late records cannot compute it again from what is left; then its rows are deleted; then
-every file of every table goes that no table has named for a while, also what killed runs have left. A reader that began
-before the deletion has that while to end.
+every file goes that no table has named for a while, also what killed runs have left. A reader that began before the
+deletion has that while to end.
+
+One command writes each table: `tables` closes days of bronze, and `ingest` deletes them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,11 +12,19 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Final
 
+from weir.pipeline.bronze import TABLES as BRONZE
 from weir.pipeline.tables import progress
 from weir.pipeline.tables.columns import GOLD, SILVER
+from weir.pipeline.tables.days import Progress
 from weir.pipeline.tables.store import Store
 
-LAYERS: Final = ("bronze", "silver", "gold")
+GRACE: Final = 1
+"""Hours for which a file stays that no table names any more."""
+_LAYERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bronze": tuple(BRONZE),
+    "silver": tuple(table.name for table in SILVER),
+    "gold": tuple(table.name for table in GOLD),
+}
 
 
 @dataclass(frozen=True)
@@ -24,43 +34,55 @@ class Keep:
     bronze: int = 7
     silver: int = 35
     gold: int = 400
-    grace: int = 1
-    """Hours for which files stay that no table names any more."""
 
-    def first_day(self, layer: str, today: date) -> date:
-        days: int = getattr(self, layer)
-        return today - timedelta(days=days)
+    def first_days(self, today: date) -> dict[str, date]:
+        """The first day that each layer keeps."""
+        days = {"bronze": self.bronze, "silver": self.silver, "gold": self.gold}
+        return {layer: today - timedelta(days=count) for layer, count in days.items()}
 
 
-def apply(store: Store, keep: Keep, today: date, bronze: Iterable[str]) -> dict[str, int]:
-    """Delete what has expired. Return how many days each layer lost. `bronze` has the names of its tables."""
-    names = {
-        "bronze": tuple(bronze),
-        "silver": tuple(table.name for table in SILVER),
-        "gold": tuple(table.name for table in GOLD),
+def apply(store: Store, keep: Keep, today: date, grace: int = GRACE) -> dict[str, int]:
+    """Close what has expired, and delete it from silver and gold. Return how many days each layer has closed."""
+    first = keep.first_days(today)
+    expired = {layer: _days_before(store, names, first[layer]) for layer, names in _LAYERS.items()}
+    before = progress.load(store)
+    closed = before
+    for layer, days in expired.items():
+        if days:
+            closed = closed.close(layer, first[layer])
+    if closed != before:
+        progress.save(store, _without_closed(closed))
+    for layer in ("silver", "gold"):
+        for name in _LAYERS[layer]:
+            if expired[layer]:
+                store.delete_before(name, first[layer])
+            store.vacuum(name, grace)
+    store.vacuum(progress.NAME, grace)
+    return {layer: sum(not before.is_closed(layer, day) for day in days) for layer, days in expired.items()}
+
+
+def delete_closed(store: Store, names: Iterable[str], grace: int = GRACE) -> int:
+    """Delete the closed days of these tables of bronze. Return how many days that were."""
+    first = progress.load(store).closed.get("bronze")
+    if first is None:
+        return 0
+    names = tuple(names)
+    days = _days_before(store, names, first)
+    for name in names:
+        if days:
+            store.delete_before(name, first)
+        store.vacuum(name, grace)
+    return len(days)
+
+
+def _days_before(store: Store, names: Iterable[str], first: date) -> set[date]:
+    return {day for name in names for day in store.files(name)[1] if day < first}
+
+
+def _without_closed(found: Progress) -> Progress:
+    """Nothing needs the hashes of closed days any more."""
+    hashes = {
+        source: {day: digest for day, digest in days.items() if not found.is_closed("bronze", day)}
+        for source, days in found.hashes.items()
     }
-    lost = {layer: _expire(store, layer, names[layer], keep.first_day(layer, today)) for layer in LAYERS}
-    for name in (*(name for layer in LAYERS for name in names[layer]), progress.NAME):
-        store.vacuum(name, keep.grace)
-    return lost
-
-
-def _expire(store: Store, layer: str, names: Iterable[str], first: date) -> int:
-    expired = _expired(store, names, first)
-    if expired:
-        before = progress.load(store)
-        closed = before.close(layer, first)
-        if layer == "bronze":
-            closed = replace(closed, hashes=_since(closed.hashes, first))
-        progress.save(store, closed)
-    for name in {name for name, _ in expired}:
-        store.delete_before(name, first)
-    return len({day for _, day in expired})
-
-
-def _expired(store: Store, names: Iterable[str], first: date) -> set[tuple[str, date]]:
-    return {(name, day) for name in names for day in store.files(name)[1] if day < first}
-
-
-def _since(hashes: Mapping[str, Mapping[date, str]], first: date) -> dict[str, dict[date, str]]:
-    return {source: {day: each for day, each in days.items() if day >= first} for source, days in hashes.items()}
+    return replace(found, hashes=hashes)

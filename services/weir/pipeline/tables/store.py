@@ -7,6 +7,7 @@ Delta's log would keep the lowest and highest value of each column of each file,
 `delta.dataSkippingNumIndexedCols = 0` keeps all values out of it: queries find their files by day.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Final
@@ -32,7 +33,7 @@ class Store:
     """`root` is a directory, or the address of one in a bucket, as Spark writes it: s3a://bucket/path."""
 
     def __init__(self, root: str) -> None:
-        self.root = root.rstrip("/")
+        self.root = root.rstrip("/") if "://" in root else os.path.abspath(root)
 
     def location(self, name: str) -> str:
         """Where Spark finds a table."""
