@@ -58,12 +58,18 @@ class ServiceStats(Counters):
 
 @dataclass(slots=True)
 class ServiceUse:
-    """One service at this edge, since the edge's start."""
+    """What one service has done at this edge since the last rollup."""
 
     role: str  # of weir.telemetry.rollups.fields.ROLES
     delivered: int = 0
     drift: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DRIFT, 0))
     alls: Histogram = field(default_factory=Histogram)  # µs from SUBS to ALLS
+
+    def take(self) -> tuple[dict[str, int], int, Histogram]:
+        """Return drift, delivered and alls, and reset them."""
+        taken = self.drift, self.delivered, self.alls
+        self.drift, self.delivered, self.alls = dict.fromkeys(DRIFT, 0), 0, Histogram()
+        return taken
 
 
 class ServiceUses:

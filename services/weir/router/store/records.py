@@ -269,6 +269,7 @@ class ServiceInfo:
     drift: dict[str, int] = field(
         default_factory=dict
     )  # number of SUBS by what the client expected: ok, more, fewer, diff
+    label: str = ""  # that the operator of the router has given it
 
 
 class Held(NamedTuple):
