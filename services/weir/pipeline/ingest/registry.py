@@ -31,6 +31,8 @@ from weir.redis.partitions import Partitions
 from weir.redis.url import RedisUrl, parse
 from weir.runtime.state.keys import CommonKeys
 
+FAILURE: Final = "Redis at "
+"""How the text begins of every error that is raised about a connection."""
 _PAGE: Final = 500
 _LIMIT: Final = 10.0  # seconds, for a connection and for an answer
 
@@ -123,7 +125,7 @@ def open_stream(registry: Registry) -> Iterator[Stream]:
         with contextlib.closing(_client(url)) as client:
             yield Stream(client, registry)
     except (RedisError, OSError, StoreError) as error:
-        raise PipelineError(f"Redis at {registry.place}: {_reason(error)}") from None
+        raise PipelineError(f"{FAILURE}{registry.place}: {_reason(error)}") from None
 
 
 def _client(url: RedisUrl) -> Any:
@@ -141,7 +143,7 @@ def _client(url: RedisUrl) -> Any:
             secure |= {"ssl_cert_reqs": "none", "ssl_check_hostname": False}
     first = url.nodes[0]
     if url.kind == "cluster":
-        nodes = [ClusterNode(node.host, node.port) for node in url.nodes]
+        nodes = [ClusterNode(node.host, node.port) for node in url.nodes]  # type: ignore[no-untyped-call]
         return RedisCluster(startup_nodes=nodes, **options, **secure)
     if url.kind == "sentinel":
         asked = {
@@ -150,8 +152,9 @@ def _client(url: RedisUrl) -> Any:
             "username": url.sentinel_username,
             "password": url.sentinel_password,
         }
-        sentinel = Sentinel([(node.host, node.port) for node in url.nodes], sentinel_kwargs=asked)
-        return sentinel.master_for(url.master, db=url.db, **options, **secure)
+        sentinels = [(node.host, node.port) for node in url.nodes]
+        sentinel = Sentinel(sentinels, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
+        return sentinel.master_for(url.master, db=url.db, **options, **secure)  # type: ignore[no-untyped-call]
     if first.path:
         return redis.Redis(unix_socket_path=first.path, db=url.db, **options)
     return redis.Redis(host=first.host, port=first.port, db=url.db, **options, **secure)
