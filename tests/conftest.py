@@ -11,7 +11,7 @@ import uvloop
 
 pytest_plugins = ["tests.support.progress"]
 
-_OTHER_COMMANDS = ("all", "cluster", "soak")
+_OTHER_COMMANDS = ("all", "cluster", "soak", "spark")
 _LIMIT = 55.0  # under pytest-timeout's, whose signal uvloop swallows
 
 
@@ -42,8 +42,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of the other commands (make test-all, test-cluster, soak). `-m` selects them, and a test that
-    the command line names by its whole id always runs."""
+    """Deselect the tests of the other commands: make test-all, test-cluster, test-pipeline, soak.
+
+    `-m` selects them, and a test that the command line names by its whole id always runs.
+    """
     if config.option.markexpr or any("::" in argument for argument in config.args):
         return
     others = [item for item in items if any(item.get_closest_marker(name) for name in _OTHER_COMMANDS)]

@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
     "import": Command("weir.cli.import_ini", "convert a reference server's ini file to weir.toml"),
     "redis": Command("weir.cli.redis", "run the bundled Valkey server alone"),
     "bench": Command("weir.cli.bench", "measure this machine and any SMP router"),
+    "pipeline": Command("weir.cli.pipeline", "make tables and a report of what the routers did, with Spark"),
     "operator": Command("weir_operator.main", "run the Kubernetes operator"),
 }
 

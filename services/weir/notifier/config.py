@@ -15,7 +15,7 @@ from weir.config.kinds import setting
 from weir.config.schema import Places, Schema
 from weir.notifier.config_ini import ENVIRONMENT, NTF_SERVER_INI
 from weir.redis import settings as redis
-from weir.runtime.settings import Drain, InactiveClients
+from weir.runtime.settings import Drain, InactiveClients, Rollups, check_rollups
 from weir.surface import settings as surface
 from weir.surface.settings import Control, ControlPasswords, Http, Information
 from weir.telemetry.settings import Telemetry
@@ -112,6 +112,7 @@ class NotifierConfig:
     statistics: Statistics = field(default_factory=Statistics)
     http: Http = field(default_factory=Http)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    rollups: Rollups = field(default_factory=Rollups)
     information: Information = field(default_factory=Information)
 
 
@@ -126,6 +127,7 @@ def _check(config: NotifierConfig, places: Places) -> list[Problem]:
         *surface.check_passwords(config.auth, places),
         *surface.check_information(config.information, places),
         *surface.check_ports(config.http, config.transport.ports, places),
+        *check_rollups(config.rollups, places),
     ]
     apns = config.apns
     if apns.key is not None:

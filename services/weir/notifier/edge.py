@@ -22,6 +22,7 @@ from weir.notifier.config import NotifierConfig
 from weir.notifier.notifier import Shared
 from weir.notifier.push.dispatcher import Dispatcher
 from weir.notifier.push.providers import providers
+from weir.notifier.rollups import NtfSource
 from weir.notifier.session.outgoing import LIMITS
 from weir.notifier.session.session import Session
 from weir.notifier.statistics import StatisticsFile
@@ -41,6 +42,7 @@ from weir.runtime.broadcast import Task
 from weir.runtime.configured import edge_config
 from weir.runtime.counters import increase
 from weir.runtime.process import raise_descriptor_limit, run_until_stopped
+from weir.runtime.rollups import Rollups
 from weir.surface.edge import Endpoints
 from weir.telemetry.setup import open_tracing
 from weir.transport.identity import ServerIdentity
@@ -88,6 +90,7 @@ class Edge(runtime.Edge[NtfConnection, Session]):
         self._sweep_cursor = 0
         self._endpoints = Endpoints()
         self._saved: dict[str, int] = {}  # what the store was given of `counted`
+        self._rollups: Rollups | None = None
 
     @classmethod
     async def start(cls, config: NotifierConfig, *, socks: list[socket.socket] | None = None) -> Edge:
@@ -123,6 +126,9 @@ class Edge(runtime.Edge[NtfConnection, Session]):
     async def start_program(self) -> None:
         config = self.config
         await self._endpoints.open(self, site, config.http, config.control, start_control, bind_shared)
+        source = NtfSource(self, self.store, self.router, self.stats, self.dispatcher, self.subscriber)
+        self._rollups = Rollups(config.rollups, self.edge_id, self.store.rollups, source)
+        self._rollups.start(self.background)
         self.background.every("the sweeper", _SWEEP_INTERVAL, self._sweep)
         self.store.broadcast.work = self._work
         self.store.on_event = self.subscriber.on_event
@@ -156,6 +162,8 @@ class Edge(runtime.Edge[NtfConnection, Session]):
         await self.dispatcher.close()
 
     async def close_program(self) -> None:
+        if self._rollups is not None:
+            await self._rollups.close()
         await self._endpoints.close()
         await self.store.close()
         self._tracer.close()

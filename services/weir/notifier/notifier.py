@@ -11,10 +11,11 @@ from weir.notifier.config import NotifierConfig
 from weir.notifier.session.session import Session
 from weir.notifier.stats import Active, Stats
 from weir.redis.errors import Unavailable
+from weir.runtime.answers import Answers
 from weir.runtime.turns import Turns
 from weir.telemetry.errors import log_mistake
 from weir.telemetry.tracing import NULL_TRACER, Tracer
-from weir.wire.ntf.types import PushProvider
+from weir.wire.ntf.types import DECLARATIONS, PushProvider
 
 if TYPE_CHECKING:
     from weir.notifier.store.records import Push, Subscription, Token
@@ -47,6 +48,7 @@ class Shared:
         self.config = config
         self.store = store
         self.stats = stats
+        self.answers = Answers(DECLARATIONS)
         self.tracer = tracer
         self.loop = asyncio.get_running_loop()
         self.turns = Turns(self.loop)

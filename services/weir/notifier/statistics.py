@@ -17,13 +17,8 @@ from time import time
 from weir.notifier.config import Statistics
 from weir.redis.errors import Unavailable
 from weir.surface.fleet import FleetNumbers
+from weir.telemetry.daily import NTF
 
-_BEFORE = ("tknCreated", "tknVerified", "tknDeleted", "subCreated", "subDeleted", "ntfReceived", "ntfDelivered")
-_ACTIVE = tuple(f"{what}_{period}" for what in ("tokens", "subscriptions") for period in ("day", "week", "month"))
-_AFTER = (
-    *("tknReplaced", "ntfFailed", "ntfCronDelivered", "ntfCronFailed"),
-    *("ntfVrfQueued", "ntfVrfDelivered", "ntfVrfFailed", "ntfVrfInvalidTkn"),
-)
 _LONGEST_SLEEP = 60.0  # seconds: the clock may be set
 _RETRY = 1.0
 _DAY = 86400
@@ -37,11 +32,10 @@ def next_line(now: float, start: float, interval: float) -> float:
 
 def line(date: str, counted: Mapping[str, int], before: Mapping[str, int], stored: Mapping[str, int]) -> str:
     """The 22 columns of the reference: counts of the interval, and tokens and subscriptions active at its end."""
-    cells = [
-        *(counted.get(name, 0) - before.get(name, 0) for name in _BEFORE),
-        *(stored.get(name, 0) for name in _ACTIVE),
-        *(counted.get(name, 0) - before.get(name, 0) for name in _AFTER),
-    ]
+    cells = (
+        counted.get(column.of, 0) - before.get(column.of, 0) if column.how == "sum" else stored.get(column.of, 0)
+        for column in NTF
+    )
     return ",".join([date, *map(str, cells)])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weir.runtime.counters import Counters, add_ms
+from weir.telemetry.rollups.histogram import Histogram
 from weir.wire.ntf.types import PushProvider
 
 
@@ -61,6 +62,7 @@ class Stats(Counters):
     pushMs: dict[int, int] = field(default_factory=dict)  # bucket of milliseconds → pushes that a provider answered
     pushMsSum: int = 0
     pushLimited: dict[str, int] = field(default_factory=dict)  # provider → pushes refused because of their rate
+    nmsg_push: Histogram = field(default_factory=Histogram)  # for rollups, in µs
 
     def count(self, provider: PushProvider, name: str) -> None:
         """Add one to a counter, unless the provider's tokens are not counted."""
@@ -80,3 +82,8 @@ class Stats(Counters):
         self.pushes[key] = self.pushes.get(key, 0) + 1
         add_ms(self.pushMs, seconds)
         self.pushMsSum += round(seconds * 1000)
+
+    def notified(self, provider: PushProvider, seconds: float) -> None:
+        """Count the time from NMSG to the provider's answer, of a push that was sent at once."""
+        if counts(provider):
+            self.nmsg_push.observe(seconds * 1e6)

@@ -107,6 +107,7 @@ class Cluster(Topology):
                 on_down=self._down,
                 on_moved=lambda error: self._moved(error, node),
                 on_moving=lambda op, error: self._moving(op, error, node),
+                on_round_trip=lambda seconds: self.on_round_trip(seconds),
                 failures=self.failures,
             )
             mux.start_soon()

@@ -46,6 +46,7 @@ from weir.redis.operations import (
     make_retry,
     resolve,
 )
+from weir.redis.round_trip import RoundTrip
 from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Mux(Connection):
         on_down: Callable[[], None] | None = None,
         on_moved: Callable[[ReplyError], None] | None = None,
         on_moving: Callable[[Op, ReplyError], None] | None = None,
+        on_round_trip: Callable[[float], None] = lambda _seconds: None,
         failures: Failures | None = None,
     ) -> None:
         super().__init__(dial, greeting, deadline)
@@ -80,6 +82,7 @@ class Mux(Connection):
         self._on_down = on_down
         self._on_moved = on_moved
         self._on_moving = on_moving
+        self._round_trip = RoundTrip(on_round_trip)
         self._ready = False  # greeted: commands may be written
         self._out: list[bytes] = []
         self._flushing = False
@@ -93,8 +96,7 @@ class Mux(Connection):
         self._redo_error: ReplyError | None = None
         self._now = self._heard = self._loop.time()
         self._ticker = self._loop.call_later(_TICK, self._tick)
-        self.calls = 0
-        self.flushes = 0
+        self.calls = self.flushes = 0
         self._failures = failures or Failures()
 
     # Calls
@@ -189,6 +191,8 @@ class Mux(Connection):
         if not out or self._transport is None:
             return
         self.flushes += 1
+        if self._round_trip.due:
+            self._round_trip.begin(self._pending[-1])
         durability = self._durability
         if durability is not None and durability.wait is not None and self._dirty:
             self._waits += 1
@@ -246,6 +250,8 @@ class Mux(Connection):
                 op[ON_REPLY](reply, op[CTX])
             except Exception as error:
                 log_mistake(_log, _NOT_HANDLED, error)  # the answers behind this one are for other callers
+        if self._round_trip.op is not None:
+            self._round_trip.check(self._pending)
         if self._redo_error is not None and not self._pending:
             self._recover()
 
@@ -308,13 +314,13 @@ class Mux(Connection):
         if self._transport is None or self._closed:
             return
         self._ready = True
-        ops = self.hand_over()
-        self.resubmit(ops)
+        self.resubmit(self.hand_over())
 
     def _tick(self) -> None:
         """Fail commands that are past the deadline. Their late answers are dropped, except those of `late` scripts."""
         self._now = now = self._loop.time()
         self._ticker = self._loop.call_later(_TICK, self._tick)
+        self._round_trip.ask()
         since = now - self._deadline
         while self._waiting and self._waiting[0][AT] < since:
             op = self._waiting.popleft()
@@ -354,6 +360,7 @@ class Mux(Connection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._body_error = None
+        self._round_trip.drop()
         self._waits = 0
         self._heard = self._loop.time()
 
@@ -387,9 +394,7 @@ class Mux(Connection):
         self._pending.clear()
         self._out.clear()
         if not retry:
-            ops += self._waiting
-            self._waiting.clear()
-            return ops
+            return ops + self.hand_over()
         for op in ops:
             make_retry(op)
         return ops

@@ -46,6 +46,7 @@ class Topology(ABC):
         self.failures = Failures()
         self.on_up: Callable[[], None] = lambda: None
         self.on_down: Callable[[], None] = lambda: None
+        self.on_round_trip: Callable[[float], None] = lambda _seconds: None
         self.on_replaced: Callable[[], None] = lambda: None  # connections to a node that still answers must end
         self.version = (0, 0)
         self._lua = lua
@@ -211,6 +212,7 @@ class OneMaster(Topology):
             durability=self.durability,
             on_up=lambda: self.on_up(),
             on_down=lambda: self.on_down(),
+            on_round_trip=lambda seconds: self.on_round_trip(seconds),
             failures=self.failures,
         )
         self.muxes[:] = [mux] * len(self.partitions.tags)

@@ -16,7 +16,7 @@ from weir.config.schema import Places, Schema
 from weir.redis import settings as redis
 from weir.redis.settings import Redis
 from weir.router.config_ini import SMP_SERVER_INI
-from weir.runtime.settings import Drain, InactiveClients
+from weir.runtime.settings import Drain, InactiveClients, Rollups, check_rollups
 from weir.surface import settings as surface
 from weir.surface.settings import Control, ControlPasswords, Http, Information
 from weir.telemetry.settings import Telemetry
@@ -79,6 +79,7 @@ class RouterConfig:
     drain: Drain = field(default_factory=Drain)
     http: Http = field(default_factory=Http)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    rollups: Rollups = field(default_factory=Rollups)
     information: Information = field(default_factory=Information)
 
 
@@ -94,6 +95,7 @@ def _check(config: RouterConfig, places: Places) -> list[Problem]:
         *surface.check_passwords(config.auth, places),
         *surface.check_information(config.information, places),
         *surface.check_ports(config.http, config.transport.ports, places),
+        *check_rollups(config.rollups, places),
     ]
     if config.transport.outgoing_low_bytes >= config.transport.outgoing_bytes:
         problems.append(at("transport", "outgoing_low_bytes", "outgoing_low_bytes: must be below outgoing_bytes"))

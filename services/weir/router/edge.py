@@ -15,6 +15,7 @@ from weir.redis.errors import Unavailable
 from weir.redis.settings import read_key
 from weir.router.config import RouterConfig
 from weir.router.expiry import Sweeper
+from weir.router.rollups import SmpSource
 from weir.router.router import Shared
 from weir.router.session.session import Session
 from weir.router.store.records import ServiceError
@@ -28,6 +29,7 @@ from weir.runtime.configured import edge_config
 from weir.runtime.counters import increase
 from weir.runtime.process import raise_descriptor_limit, run_until_stopped
 from weir.runtime.rate import SAMPLE_INTERVAL, Rate
+from weir.runtime.rollups import Rollups
 from weir.surface.edge import Endpoints
 from weir.telemetry.setup import open_tracing
 from weir.transport.identity import ServerIdentity
@@ -51,6 +53,7 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         self._endpoints = Endpoints()
         self._saved: dict[str, int] = {}  # the part of `counted` that the store has
         self._sent = Rate()
+        self._rollups: Rollups | None = None
 
     @classmethod
     async def start(cls, config: RouterConfig, *, socks: list[socket.socket] | None = None) -> Edge:
@@ -94,6 +97,10 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         config = self.config
         await self._endpoints.open(self, site, config.http, config.control, start_control, bind_shared)
         self.store.broadcast.work = partial(work, self)
+        self._rollups = Rollups(
+            config.rollups, self.edge_id, self.store.rollups, SmpSource(self, self.store, self.router)
+        )
+        self._rollups.start(self.background)
         self.background.every("the sample for rates", SAMPLE_INTERVAL, self._sample, at_once=True)
         self.background.every("the sweeper", config.queues.sweep_interval, Sweeper(self.router).sweep)
 
@@ -104,6 +111,8 @@ class Edge(runtime.Edge[SmpConnection, Session]):
         await self.router.close()
 
     async def close_program(self) -> None:
+        if self._rollups is not None:
+            await self._rollups.close()
         await self._endpoints.close()
         await self.store.close()
         self._tracer.close()

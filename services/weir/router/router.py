@@ -18,9 +18,11 @@ from weir.router.proxy.relays import Relays
 from weir.router.session.session import Session
 from weir.router.session.subscriptions import PENDING_GAUGES
 from weir.router.stats import Stats
+from weir.runtime.answers import Answers
 from weir.runtime.turns import Turns
 from weir.telemetry.errors import log_mistake
 from weir.telemetry.tracing import NULL_TRACER, Tracer
+from weir.wire.smp.commands import DECLARATIONS
 
 if TYPE_CHECKING:
     from weir.router.delivery.fold import Fold
@@ -55,6 +57,7 @@ class Shared:
         self.tracer = tracer
         self.loop = asyncio.get_running_loop()
         self.stats = Stats()
+        self.answers = Answers(DECLARATIONS)
         self.turns = Turns(self.loop)
         self.clients: dict[int, Session] = {}  # by the connection's id
         self.folds: set[Fold] = set()

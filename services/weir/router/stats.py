@@ -1,10 +1,15 @@
-"""Counters of one edge, under the reference's names. The store adds the counts of all edges up."""
+"""Counters of one edge, under the reference's names. The store adds the counts of all edges up.
+
+Times are counted in two forms: in the buckets of /metrics, and in the logarithmic buckets of rollups.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from weir.runtime.counters import Counters, add_ms
+from weir.telemetry.rollups.fields import DRIFT
+from weir.telemetry.rollups.histogram import Histogram
 
 
 @dataclass(slots=True)
@@ -49,6 +54,35 @@ class ServiceStats(Counters):
             return "fewer"
         self.srvSubDiff += 1
         return "diff"
+
+
+@dataclass(slots=True)
+class ServiceUse:
+    """What one service has done at this edge since the last rollup."""
+
+    role: str  # of weir.telemetry.rollups.fields.ROLES
+    delivered: int = 0
+    drift: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DRIFT, 0))
+    alls: Histogram = field(default_factory=Histogram)  # µs from SUBS to ALLS
+
+    def take(self) -> tuple[dict[str, int], int, Histogram]:
+        """Return drift, delivered and alls, and reset them."""
+        taken = self.drift, self.delivered, self.alls
+        self.drift, self.delivered, self.alls = dict.fromkeys(DRIFT, 0), 0, Histogram()
+        return taken
+
+
+class ServiceUses:
+    """The services that have been connected to this edge, by ServiceId."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[bytes, ServiceUse] = {}
+
+    def of(self, service_id: bytes, role: str) -> ServiceUse:
+        use = self.by_id.get(service_id)
+        if use is None:
+            use = self.by_id[service_id] = ServiceUse(role)
+        return use
 
 
 @dataclass(slots=True)
@@ -113,9 +147,21 @@ class Stats(Counters):
     subsToAllsMsSum: int = 0
     active_queues: set[bytes] = field(default_factory=set)  # recipient ids since the last take
     active_queues_ntf: set[bytes] = field(default_factory=set)
+    # For rollups, in µs and messages.
+    send_stored: Histogram = field(default_factory=Histogram)
+    send_msg: Histogram = field(default_factory=Histogram)
+    msg_ack: Histogram = field(default_factory=Histogram)
+    subs_soks: Histogram = field(default_factory=Histogram)
+    subs_alls: Histogram = field(default_factory=Histogram)
+    fold_size: Histogram = field(default_factory=Histogram)
+    services: ServiceUses = field(default_factory=ServiceUses)
 
-    def acknowledged(self, seconds: int) -> None:
-        """Count a message's time from delivery to ACK."""
+    def acknowledged(self, sent: float, now: float) -> None:
+        """Count a message's time from delivery to ACK, both in Unix time. `sent` 0: it is not known."""
+        seconds = 0
+        if sent:
+            seconds = int(now) - int(sent)
+            self.msg_ack.observe((now - sent) * 1e6)
         bucket = _bucket(seconds)
         self.msgRecvAckTimes[bucket] = self.msgRecvAckTimes.get(bucket, 0) + 1
         self.msgRecvAckTimesSum += seconds
@@ -124,11 +170,16 @@ class Stats(Counters):
         """Count the time from SUBS to SOKS."""
         add_ms(self.subsToSoksMs, seconds)
         self.subsToSoksMsSum += round(seconds * 1000)
+        self.subs_soks.observe(seconds * 1e6)
 
-    def folded(self, seconds: float) -> None:
-        """Count the time from SUBS to ALLS."""
+    def folded(self, seconds: float, delivered: int, use: ServiceUse | None) -> None:
+        """Count the time from SUBS to ALLS, and the messages delivered meanwhile."""
         add_ms(self.subsToAllsMs, seconds)
         self.subsToAllsMsSum += round(seconds * 1000)
+        self.subs_alls.observe(seconds * 1e6)
+        self.fold_size.observe(delivered)
+        if use is not None:
+            use.alls.observe(seconds * 1e6)
 
 
 def _bucket(seconds: int) -> int:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import TypeVar
+
+K = TypeVar("K", str, int)
 
 
 class Counters:
@@ -25,8 +29,8 @@ class Counters:
         return totals
 
 
-def increase(since: dict[str, int], now: dict[str, int]) -> dict[str, int]:
-    """The difference between two `totals`."""
+def increase(since: Mapping[K, int], now: Mapping[K, int]) -> dict[K, int]:
+    """The difference between two `totals`, or between two histograms. No zeros."""
     return {name: count - since.get(name, 0) for name, count in now.items() if count != since.get(name, 0)}
 
 

@@ -56,7 +56,7 @@ ATTRIBUTES = frozenset(
         "fenced",
     }
 )
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_ ]{0,31}")
+WORD = re.compile(r"[A-Za-z_][A-Za-z_ ]{0,31}")
 refused = 0  # attributes that `OtelSpan.set` dropped, since the process started
 
 
@@ -85,7 +85,7 @@ class OtelSpan(Span):
 
     def set(self, name: str, value: int | bool | str) -> None:
         global refused
-        if name not in ATTRIBUTES or (isinstance(value, str) and not _WORD.fullmatch(value)):
+        if name not in ATTRIBUTES or (isinstance(value, str) and not WORD.fullmatch(value)):
             refused += 1  # a bug in the caller, but no reason to fail a command
             return
         self._span.set_attribute(f"weir.{name}", value)

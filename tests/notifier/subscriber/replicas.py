@@ -72,7 +72,7 @@ class Pushes:
         self._store = store
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def offer(self, push: Push, context: bytes = b"") -> None:
+    def offer(self, push: Push, context: bytes = b"", received: float = 0.0) -> None:
         self.contexts.append(context)
         assert not self.full, "an offer without room"
         self.offered.append(push)

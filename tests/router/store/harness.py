@@ -99,7 +99,7 @@ class TestEdge(StoreEdge):
         ts: int = NOW,
         body: bytes = BODY,
         ntf: bool = False,
-        expire_before: int = 0,
+        expire_before: float = 0,
         trace: bytes = b"",
         day: int = TODAY,
     ) -> SendResult:
@@ -116,7 +116,7 @@ class TestEdge(StoreEdge):
         *,
         ts: int = NOW,
         body: bytes = BODY,
-        expire_before: int = 0,
+        expire_before: float = 0,
         trace: bytes = b"",
         day: int = TODAY,
     ) -> SendResult:

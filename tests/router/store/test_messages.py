@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from tests.router.store.conftest import OpenEdge
 from tests.router.store.harness import BODY, NOW, TODAY
 from weir.router.store.records import AckResult, Entry, MsgEvent, Owner, QueueInfo, SendResult, Status
@@ -42,6 +44,24 @@ async def test_send_to_an_owner_on_another_edge(open_any: OpenEdge) -> None:
     assert a.events == [MsgEvent(rec.rcv_id, Entry(msg, NOW, 0, trace), 7, 1)]
     assert await a.body(rec.rcv_id, msg) == BODY
     assert (await a.ack(rec, 7, 1, msg)).status is Status.OK
+
+
+async def test_the_event_of_a_message_that_is_delivered_at_once_says_when_it_came(open_any: OpenEdge) -> None:
+    """For the time from SEND to MSG. The list of messages keeps whole seconds."""
+    a, b = await open_any(), await open_any()
+    rec = await a.new(owner=Owner(7, 1))
+    at = NOW + 0.123456
+    first, second = os.urandom(24), os.urandom(24)
+    for msg in (first, second):
+        assert await b.send(rec, msg, expire_before=at - 1000) == OK
+    await a.until(lambda: bool(a.events))
+    [event] = a.events
+    assert event == MsgEvent(rec.rcv_id, Entry(first, NOW, 0, b"", event.entry.sent), 7, 1)
+    assert event.entry.sent == pytest.approx(at, abs=2e-6)
+    key = a.store.core.keys.messages(rec.partition, rec.rcv_id)
+    stored = await a.store.core.read(rec.partition, b"LRANGE", key, 0, -1)
+    assert stored == [Entry(msg, NOW, 0).pack() for msg in (first, second)]
+    assert (await a.ack(rec, 7, 1, first)).next == Entry(second, NOW, 0)
 
 
 async def test_ack_only_by_whom_it_was_given_to(open_any: OpenEdge) -> None:

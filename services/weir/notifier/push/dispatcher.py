@@ -21,7 +21,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 
 from weir.notifier.config import Push as PushSettings
@@ -134,8 +134,11 @@ class Dispatcher:
             return False
         return True
 
-    def offer(self, push: Push, context: bytes = b"") -> None:
-        """Send a push that this edge has claimed, or give its claim back. `context` is that of the NMSG's trace."""
+    def offer(self, push: Push, context: bytes = b"", received: float = 0.0) -> None:
+        """Send a push that this edge has claimed, or give its claim back.
+
+        `context` is that of the NMSG's trace, and `received` the Unix time of the NMSG, if one has just come.
+        """
         slots = self._slots.get(push.token.device.provider)
         if slots is None:
             self._give_back_later(push, _NO_PROVIDER)
@@ -151,7 +154,12 @@ class Dispatcher:
         else:
             slots.take(lane)
             self._tokens.add(push.token.id)
-            self._spawn(self._send(slots, lane, push, context))
+            self._spawn(self._send(slots, lane, push, context, received))
+
+    @property
+    def waiting(self) -> int:
+        """Pushes that wait in Redis, as one edge of the fleet counts them."""
+        return sum(self._waiting.values())
 
     def gauges(self) -> dict[str, int]:
         numbers = {"pushes_in_flight": sum(slots.used for slots in self._slots.values())}
@@ -165,12 +173,12 @@ class Dispatcher:
 
     # One push after another, of one token.
 
-    async def _send(self, slots: _Slots, lane: str, push: Push, context: bytes) -> None:
+    async def _send(self, slots: _Slots, lane: str, push: Push, context: bytes, received: float) -> None:
         current: Push | None = push
         try:
             while current is not None:
-                current = await self._send_one(slots, current, context)
-                context = b""  # the next push is not only of that NMSG
+                current = await self._send_one(slots, current, context, received)
+                context, received = b"", 0.0  # the next push is not only of that NMSG
                 if current is not None and (slots.crowded or self._closing):
                     await self._give_back(current, 0.0)
                     current = None
@@ -178,7 +186,7 @@ class Dispatcher:
             slots.give(lane)
             self._tokens.discard(push.token.id)
 
-    async def _send_one(self, slots: _Slots, push: Push, context: bytes) -> Push | None:
+    async def _send_one(self, slots: _Slots, push: Push, context: bytes, received: float) -> Push | None:
         """Return the token's next push, which the store has claimed for this edge."""
         wait = slots.provider.wait(push)
         if wait > 0:
@@ -201,6 +209,8 @@ class Dispatcher:
             outcome = RetryLater()
         result = _OUTCOMES[type(outcome)]
         self._count(push, outcome, monotonic() - started)
+        if received and not isinstance(outcome, RetryLater):
+            self._stats.notified(push.token.device.provider, time() - received)
         span.set("result", result)
         span.end(None if isinstance(outcome, Delivered) else result)
         return await self._done(push, outcome)

@@ -104,6 +104,7 @@ class Session:
             if isinstance(t, NtfTransmission):
                 handlers.append(HANDLERS[type(t.command)](self, t))
             else:
+                self.shared.answers.unreadable(t.error)
                 self._answer(t.corr_id, t.entity_id, t.error)
         if len(handlers) == 1:
             await self._find(handlers[0])
@@ -146,6 +147,10 @@ class Session:
         return answer
 
     def answer(self, handler: Handler[Any, Any], answer: Answer) -> None:
+        answers, command = self.shared.answers, type(handler.t.command)
+        answers.by_command[command] += 1
+        if not isinstance(answer, NtfReply):
+            answers.failed(command, answer)
         entity_id = b"" if isinstance(answer, _WITHOUT_ENTITY) else handler.t.entity_id
         self._answer(handler.t.corr_id, entity_id, answer)
 

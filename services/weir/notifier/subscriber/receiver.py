@@ -65,7 +65,7 @@ class Receiver:
         self._owned.state.last_notification = now
         span = self._shared.tracer.sample_notification("NMSG", message.nonce)
         claim_id = self._shared.store.notifications.new_claim()
-        self._start(partial(self._store_notification, notifier_id, message, int(now), claim_id, span))
+        self._start(partial(self._store_notification, notifier_id, message, now, claim_id, span))
 
     def ended(self, notifier_id: bytes, is_current: Callable[[], bool]) -> None:
         """END. It counts if it comes from the current session (behaviour 5), also when it had to wait."""
@@ -96,7 +96,7 @@ class Receiver:
             task.cancel()
 
     async def _store_notification(
-        self, notifier_id: bytes, message: NMSG, ts: int, claim_id: bytes, span: Span, again: bool
+        self, notifier_id: bytes, message: NMSG, at: float, claim_id: bytes, span: Span, again: bool
     ) -> None:
         room = [provider for provider in PushProvider if self._shared.dispatcher.room(provider)]
         received = await self._shared.store.notifications.received(
@@ -104,7 +104,7 @@ class Receiver:
             notifier_id,
             message.nonce,
             message.meta,
-            ts,
+            int(at),
             room,
             claim_id=claim_id,
             again=again,
@@ -122,7 +122,7 @@ class Receiver:
         if span.recording:
             span.set("result", received.status.name)
         if received.push is not None:
-            self._shared.dispatcher.offer(received.push, span.context())
+            self._shared.dispatcher.offer(received.push, span.context(), at)
         span.end()
 
     def _start(self, job: Job) -> None:

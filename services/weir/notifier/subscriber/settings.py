@@ -25,7 +25,7 @@ class SubscriberSettings(DialSettings, typing.Protocol):
 class Dispatcher(typing.Protocol):
     """Sends pushes."""
 
-    def offer(self, push: Push, context: bytes = b"") -> object:
+    def offer(self, push: Push, context: bytes = b"", received: float = 0.0) -> object:
         """Send the push, or give its claim back. Never waits. `context` is that of the trace of its NMSG."""
 
     def room(self, provider: PushProvider) -> bool:

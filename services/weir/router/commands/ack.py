@@ -113,8 +113,7 @@ class AckHandler(QueueHandler):
         if not session.subscriptions.awaits(rcv_id, sub, entry.msg_id):
             self.answer(OK)  # another session has taken the queue over, and the message is for that session
         elif isinstance(body, bytes) and body:
-            sub.sent = int(time())
-            session.subscriptions.unacknowledged[rcv_id] = sub
+            session.outgoing.message_leaves(rcv_id, sub, entry)
             self.answer(b"MSG " + short(entry.msg_id) + body)
         elif body is UNAVAILABLE:
             self.answer(OK)
@@ -132,7 +131,7 @@ class AckHandler(QueueHandler):
         if flags & _NOTIFICATION:
             stats.msgRecvNtf += 1
             stats.active_queues_ntf.add(self.t.entity_id)
-        stats.acknowledged(int(time()) - sub.sent if sub.sent else 0)
+        stats.acknowledged(sub.sent, time())
 
     # After GET.
 

@@ -55,7 +55,7 @@ class GetHandler(RareQueueHandler):
             stats.msgGet += 1
         else:
             stats.msgGetDuplicate += 1
-        sub.msg_id, sub.last, sub.sent = entry.msg_id, None, now
+        sub.msg_id, sub.last, sub.sent = entry.msg_id, None, time()
         subscriptions.unacknowledged[rcv_id] = sub
         self.answer(b"MSG " + short(entry.msg_id) + body)
 

@@ -108,6 +108,7 @@ class Handler(ABC):
         self.origin.answer(self, reply)
 
     def fail(self, error: ErrorType) -> None:
+        self.session.shared.answers.failed(self.t.command.__class__, error)
         self.origin.answer(self, encode_error(self.origin.framing.version, error))
 
 

@@ -15,4 +15,5 @@ class PingHandler(Handler):
     traces_itself = True  # the span of a PING would say nothing
 
     def begin(self) -> None:
+        self.session.shared.answers.by_command[PING] += 1
         self.origin.put(self.index, self.t.corr_id, b"", _PONG)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weir.crypto.boxes import cb_decrypt_no_pad, nonce_of
 from weir.crypto.keys import dh
-from weir.router.commands.handler import Handler, PublicKeyHandler, encode_error, handles
+from weir.router.commands.handler import Handler, PublicKeyHandler, handles
 from weir.router.commands.verification import Verifier
 from weir.router.session.subscriptions import Sub
 from weir.router.store.records import Entry
@@ -74,12 +74,9 @@ class RfwdHandler(PublicKeyHandler):
             return Simple.BLOCK
         origin = _Forwarded(self, framing, self.origin.verifier.forwarded(), opened, inner_secret)
         t = transmissions[0]
-        if isinstance(t, TransmissionError):
-            origin.put(0, t.corr_id, t.entity_id, encode_error(framing.version, t.error))
-        elif isinstance(t.command, _ALLOWED):
-            self.session.dispatch(t, origin, 0)
-        else:
-            origin.put(0, t.corr_id, t.entity_id, encode_error(framing.version, CommandError.PROHIBITED))
+        if not isinstance(t, TransmissionError) and not isinstance(t.command, _ALLOWED):
+            t = TransmissionError(t.corr_id, t.entity_id, CommandError.PROHIBITED)
+        self.session.dispatch(t, origin, 0)
         return None
 
 
@@ -98,6 +95,7 @@ class _Forwarded:
         self._secret = secret
 
     def answer(self, handler: Handler, reply: bytes) -> None:
+        self._outer.session.shared.answers.by_command[handler.t.command.__class__] += 1
         self.put(0, handler.t.corr_id, handler.t.entity_id, reply)
 
     def answer_sub(self, handler: Handler, reply: bytes, sub: Sub, entry: Entry) -> None:

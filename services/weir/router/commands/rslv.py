@@ -16,4 +16,7 @@ class RslvHandler(Handler):
     traces_itself = True  # the span of a refusal would say nothing
 
     def begin(self) -> None:
+        answers = self.session.shared.answers
+        answers.by_command[RSLV] += 1
+        answers.failed(RSLV, _NO_RESOLVER)
         self.origin.put(self.index, self.t.corr_id, b"", encode_error(self.origin.framing.version, _NO_RESOLVER))

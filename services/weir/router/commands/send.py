@@ -33,11 +33,12 @@ _WAITING = -1  # for the SENDs before it in the line
 
 @handles(SEND)
 class SendHandler(QueueHandler):
-    __slots__ = ("_body", "_line_hold", "_msg_id", "_secret", "_sent_rev", "_span", "_store_span", "_ts")
+    __slots__ = ("_at", "_body", "_line_hold", "_msg_id", "_secret", "_sent_rev", "_span", "_store_span")
 
     auth_stat = "msgSentAuth"
     traces_itself = True
 
+    _at: float  # Unix time at which the SEND came: the time of the message, and the start of what is measured
     _sent_rev: int  # the record revision this message was sent with, or _UNSENT, or _WAITING
     _line_hold: Hold  # while _WAITING
     _span: Span
@@ -48,6 +49,7 @@ class SendHandler(QueueHandler):
         return record.snd_key
 
     def begin(self) -> None:
+        self._at = time()
         self._sent_rev = _UNSENT
         session, t = self.session, self.t
         session.sends.setdefault(t.entity_id, []).append(self)
@@ -68,7 +70,8 @@ class SendHandler(QueueHandler):
         shared = session.shared
         command = self.t.command
         assert type(command) is SEND
-        now = int(time())
+        at = self._at
+        now = int(at)
         day = now // 86400
         too_long = len(command.body) > _ALWAYS_FITS and self._is_too_long(len(command.body))
         if too_long or record.status is not EntityStatus.ACTIVE:
@@ -83,7 +86,6 @@ class SendHandler(QueueHandler):
             return
         self._sent_rev = record.rev
         self._record = record
-        self._ts = now
         self._msg_id = msg_id = shared.random_id()
         notification = command.notification
         self._secret = record.dh_secret
@@ -107,7 +109,7 @@ class SendHandler(QueueHandler):
             notification,
             body,
             day,
-            now - shared.message_ttl,
+            at - shared.message_ttl,
             ntf,
             trace,
             self._stored,
@@ -140,6 +142,7 @@ class SendHandler(QueueHandler):
             command, record = self.t.command, self._record
             assert record is not None and type(command) is SEND
             stats.msgSent += 1
+            stats.send_stored.observe((time() - self._at) * 1e6)
             stats.active_queues.add(record.rcv_id)
             if command.notification:
                 stats.msgSentNtf += 1
@@ -148,7 +151,8 @@ class SendHandler(QueueHandler):
                 self.origin.answer(self, OK)
                 self._leave_line()
             if deliver is not None:
-                entry = Entry(self._msg_id, self._ts, int(command.notification), self._span.context())
+                at = self._at
+                entry = Entry(self._msg_id, int(at), int(command.notification), self._span.context(), at)
                 shared.delivery.deliver(deliver, record.rcv_id, entry, self._body)
             if ntf_deliver is not None and record.ntf_id is not None:
                 shared.notifications.ready(ntf_deliver.conn, ntf_deliver.gen, record.ntf_id)

@@ -47,6 +47,8 @@ class SubsHandler(StandaloneHandler):
         subscriptions.totals.set(totals.count, totals.ids_hash)
         drift = stats.drift(command.count, command.ids_hash, totals.count, totals.ids_hash)
         shared.store.registry.note_drift(session.service.service_id, drift)
+        if session.use is not None:
+            session.use.drift[drift] += 1
         stats.srvSubCount += 1
         stats.srvSubQueues += totals.count
         self._answer_totals()

@@ -183,7 +183,7 @@ class Fold:
             return
         session = self._session
         session.outgoing.push(b"", b"", _ALLS)
-        session.shared.stats.folded(monotonic() - self._began)
+        session.shared.stats.folded(monotonic() - self._began, self.delivered, session.use)
         self._report(done=True)
         self._span.child("ALLS").end()
         self._span.end()

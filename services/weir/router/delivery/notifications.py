@@ -161,6 +161,8 @@ class _Fetch:
                 shared.tracer.sample_notification("NMSG", item.nonce).end()
         stats = shared.stats
         stats.msgNtfs += len(items)
+        if session.use is not None:
+            session.use.delivered += len(items)
         stats.msgNtfsB += len(items) // _PER_BLOCK + 1
         self._last = items[-1].nonce
         self.next()

@@ -62,7 +62,11 @@ class ProxiedHandler(Handler):
         raise NotImplementedError
 
     def _push(self, reply: Reply) -> None:
-        session = self.session
+        session, command = self.session, self.t.command.__class__
+        answers = session.shared.answers
+        answers.by_command[command] += 1
+        if isinstance(reply, ERR):
+            answers.failed(command, reply.error)
         session.outgoing.push(self.t.corr_id, self.t.entity_id, encode_reply(session.framing.version, reply))
 
 

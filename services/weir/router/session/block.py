@@ -118,6 +118,7 @@ class Block:
 
     def answer(self, handler: Handler, reply: bytes) -> None:
         t = handler.t
+        self._session.shared.answers.by_command[t.command.__class__] += 1
         self._barrier.ids.add(t.entity_id)
         self._answered(handler.index, encode_server(self.framing, t.corr_id, t.entity_id, reply))
 

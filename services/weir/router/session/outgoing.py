@@ -24,6 +24,7 @@ from weir.wire.smp.transmission import encode_msg, encode_server, pack_forward
 if TYPE_CHECKING:
     from weir.router.router import Shared
     from weir.router.session.subscriptions import Sub, Subscriptions
+    from weir.router.stats import ServiceUse
     from weir.runtime.turns import Share
     from weir.telemetry.tracing import Span
     from weir.transport.smp import SmpConnection
@@ -91,6 +92,7 @@ class Outgoing:
         "_marked",
         "_shared",
         "_subscriptions",
+        "_use",
         "charged_to",
         "closed",
         "full",
@@ -98,8 +100,11 @@ class Outgoing:
         "waiting",
     )
 
-    def __init__(self, conn: SmpConnection, shared: Shared, subscriptions: Subscriptions) -> None:
+    def __init__(
+        self, conn: SmpConnection, shared: Shared, subscriptions: Subscriptions, use: ServiceUse | None
+    ) -> None:
         self._conn = conn
+        self._use = use
         self._framing = conn.session
         self._shared = shared
         self._subscriptions = subscriptions
@@ -187,8 +192,7 @@ class Outgoing:
             self.source.message_left(rcv_id)
 
     def _send(self, rcv_id: bytes, sub: Sub, entry: Entry, body: bytes) -> None:
-        sub.sent = int(time())
-        self._subscriptions.unacknowledged[rcv_id] = sub
+        self.message_leaves(rcv_id, sub, entry)
         sub.trace = entry.trace
         self.add(encode_msg(self._framing, b"", rcv_id, entry.msg_id, body))
         source = self.source
@@ -196,6 +200,19 @@ class Outgoing:
             self._trace(rcv_id, entry)
         if source is not None:
             source.message_left(rcv_id)
+
+    def message_leaves(self, rcv_id: bytes, sub: Sub, entry: Entry) -> None:
+        """Note the time at which a message is sent to the client.
+
+        The time from SEND to MSG is between the clocks of two edges when the sender is connected to another one: clocks
+        that differ move it by as much, and a negative time counts as 0.
+        """
+        sub.sent = now = time()
+        self._subscriptions.unacknowledged[rcv_id] = sub
+        if entry.sent:
+            self._shared.stats.send_msg.observe((now - entry.sent) * 1e6)
+        if self._use is not None:
+            self._use.delivered += 1
 
     def _trace(self, rcv_id: bytes, entry: Entry) -> None:
         """Record MSG as one span: below the fold's page if there is one, linked to the span of its SEND."""

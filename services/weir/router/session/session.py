@@ -25,6 +25,7 @@ from weir.router.store.records import Entry
 from weir.runtime.incoming import Incoming
 from weir.runtime.turns import Charged, Share
 from weir.wire.smp.codec import encode_reply
+from weir.wire.smp.commands import ServiceRole
 from weir.wire.smp.replies import SOK
 from weir.wire.smp.transmission import (
     ClientTransmission,
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     from weir.router.commands.send import SendHandler
     from weir.router.commands.sub import SubBatch
     from weir.router.router import Shared
+    from weir.router.stats import ServiceUse
     from weir.transport.smp import SmpConnection
+
+_ROLES = {ServiceRole.MESSAGING: "messages", ServiceRole.NOTIFIER: "notifications"}
 
 
 class Session:
@@ -62,6 +66,7 @@ class Session:
         "sub_batch",
         "subscriptions",
         "traced",
+        "use",
         "verifier",
     )
 
@@ -75,7 +80,8 @@ class Session:
         service_id = None if self.service is None else self.service.service_id
         self.sok = encode_reply(self.framing.version, SOK(service_id))
         self.subscriptions = Subscriptions(conn.service)
-        self.outgoing = Outgoing(conn, shared, self.subscriptions)
+        self.use = _use(shared, conn)
+        self.outgoing = Outgoing(conn, shared, self.subscriptions, self.use)
         share: Share[PublicKeyHandler] = Share(shared.turns, conn.abort)
         self.incoming = Incoming(conn, shared.turns, share, self.outgoing, self._begin_block)
         self.on_blocks = self.incoming.on_blocks
@@ -113,7 +119,8 @@ class Session:
     def dispatch(self, t: ClientTransmission | TransmissionError, origin: Origin, index: int) -> None:
         """Begin a command that came from `origin`."""
         if type(t) is TransmissionError:
-            origin.put(index, t.corr_id, t.entity_id, encode_error(self.framing.version, t.error))
+            self.shared.answers.unreadable(t.error)
+            origin.put(index, t.corr_id, t.entity_id, encode_error(origin.framing.version, t.error))
             return
         assert type(t) is ClientTransmission
         handler = HANDLERS[t.command.__class__]
@@ -133,11 +140,13 @@ class Session:
 
     def answer(self, handler: Handler, reply: bytes) -> None:
         t = handler.t
+        self.shared.answers.by_command[t.command.__class__] += 1
         self.incoming.block_answered()
         self.outgoing.add(encode_server(self.framing, t.corr_id, t.entity_id, reply))
 
     def answer_sub(self, handler: Handler, reply: bytes, sub: Sub, entry: Entry) -> None:
         t = handler.t
+        self.shared.answers.by_command[t.command.__class__] += 1
         self.incoming.block_answered()
         answer = encode_server(self.framing, t.corr_id, t.entity_id, reply)
         outgoing = self.outgoing
@@ -184,3 +193,10 @@ class Session:
         if self.incoming.idle:
             self.outgoing.flush_now()
             self.conn.close()
+
+
+def _use(shared: Shared, conn: SmpConnection) -> ServiceUse | None:
+    """Where the use of the session's service is counted."""
+    service = conn.service
+    role = None if service is None else _ROLES.get(service.role)
+    return None if service is None or role is None else shared.stats.services.of(service.service_id, role)

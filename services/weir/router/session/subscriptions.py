@@ -36,7 +36,7 @@ class Sub:
         self.answered = answered
         self.msg_id: bytes | None = None
         self.last: bytes | None = None
-        self.sent = 0
+        self.sent = 0.0
         self.trace = b""  # context of the message's SEND, when it was traced
 
     def give(self, msg_id: bytes) -> bool:
@@ -44,7 +44,7 @@ class Sub:
         if msg_id == self.msg_id or msg_id == self.last:
             return False
         self.msg_id = msg_id
-        self.sent = 0
+        self.sent = 0.0
         return True
 
     def clear(self) -> None:
@@ -52,7 +52,7 @@ class Sub:
         if self.msg_id is not None:
             self.last = self.msg_id
         self.msg_id = None
-        self.sent = 0
+        self.sent = 0.0
         self.trace = b""
 
 
@@ -249,4 +249,4 @@ class Subscriptions:
             if sub.sent and sub.msg_id is not None and present(rcv_id) is sub
         }
         if kept:
-            count_in_flight([now - sub.sent for sub in kept.values()], gauges)
+            count_in_flight([now - int(sub.sent) for sub in kept.values()], gauges)

@@ -56,7 +56,7 @@ class Messages:
             Variable("entry"),
             Constant(self._edge),
             Number("day", keys.DAY_DIGITS),
-            Number("expire_before", 10),
+            Number("expire_before", 16),
             Constant(b"%d" % config.quota),
             Variable("service"),
         ]
@@ -92,12 +92,17 @@ class Messages:
         notification: bool,
         body: bytes,
         day: int,
-        expire_before: int,
+        expire_before: float,
         ntf: NtfItem | None,
         trace: bytes,
         done: Callable[[SendResult | Unavailable], None],
     ) -> None:
-        """SEND: store a message whose body is already encrypted to the recipient. One round trip."""
+        """SEND: store a message whose body is already encrypted to the recipient. One round trip.
+
+        The part of a second of `expire_before` is that of the time at which the SEND came. It travels with the event to
+        an edge that delivers the message at once, and is not stored.
+        """
+        expire_before = int(expire_before * 1_000_000)
         p = rec.partition
         rcv_id = rec.rcv_id
         entry = ENTRY_FORM % (msg_id, ts.to_bytes(8, "big"), notification, trace)

@@ -108,15 +108,21 @@ class NewResult(NamedTuple):
 NOTIFICATION: Final = 1
 QUOTA_MARKER: Final = 2
 ENTRY_FORM: Final = b"%b%b%c%b"  # id, time, flags, trace context (lua/include/entry.lua)
+_SECONDS: Final = 0xFFFFFFFF
 
 
 class Entry(NamedTuple):
-    """A stored message without its body. A quota marker has no stored body: the delivering edge builds it."""
+    """A stored message without its body. A quota marker has no stored body: the delivering edge builds it.
+
+    `sent` is the time at which the SEND came, of a message that its recipient is given at once, else 0. The list of
+    messages keeps whole seconds only.
+    """
 
     msg_id: bytes
     ts: int
     flags: int
     trace: bytes = b""
+    sent: float = 0.0
 
     @property
     def notification(self) -> bool:
@@ -131,7 +137,11 @@ class Entry(NamedTuple):
 
     @staticmethod
     def parse(raw: bytes) -> "Entry":
-        return Entry(raw[:24], int.from_bytes(raw[24:32], "big"), raw[32], raw[33:])
+        ts, sent = int.from_bytes(raw[24:32], "big"), 0.0
+        if ts > _SECONDS:
+            microseconds, ts = ts >> 32, ts & _SECONDS
+            sent = ts + microseconds / 1e6
+        return Entry(raw[:24], ts, raw[32], raw[33:], sent)
 
 
 class NtfItem(NamedTuple):
@@ -259,6 +269,7 @@ class ServiceInfo:
     drift: dict[str, int] = field(
         default_factory=dict
     )  # number of SUBS by what the client expected: ok, more, fewer, diff
+    label: str = ""  # that the operator of the router has given it
 
 
 class Held(NamedTuple):

@@ -8,6 +8,7 @@ registered never expire.
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from weir.redis.errors import StoreError
@@ -76,6 +77,20 @@ class Registry:
         """The service id of a certificate, current or replaced."""
         found: bytes | None = await self._core.ask_registry(b"HGET", self._keys.fingerprint(fp), b"s")
         return found
+
+    async def set_label(self, service_id: bytes, label: str) -> None:
+        """Label a service, or remove its label with "". Raises StoreError when there is no such service."""
+        record = self._keys.service_record(service_id)
+        if not await self._core.call(REGISTRY, "label_service", [record], [label.encode()]):
+            raise StoreError("there is no such service any more")
+
+    async def labels(self, services: Iterable[bytes]) -> dict[bytes, str]:
+        """The labels of those services that have one."""
+        ids = list(services)
+        found = await asyncio.gather(
+            *(self._core.read_registry(b"HGET", self._keys.service_record(each), b"label") for each in ids)
+        )
+        return {each: label.decode() for each, label in zip(ids, found, strict=True) if label is not None}
 
     async def forget(self, service_id: bytes) -> int | None:
         """Delete a service. Its owner gets ENDS, its queues become free, its certificates may start a new service.
@@ -154,6 +169,7 @@ class Registry:
             totals,
             _fold(fold),
             {name[1:].decode(): int(n) for name, n in fields.items() if name[:1] == b"d"},
+            fields.get(b"label", b"").decode(),
         )
 
     def set_fold(self, service_id: bytes, progress: FoldProgress) -> None:

@@ -14,6 +14,7 @@ class CommonKeys:
         self.placement = registry + b":placement"
         self.stats = registry + b":stats"
         self.edges = registry + b":edges"  # sorted set: edge, Unix time of its last report
+        self.rollups = registry + b":rollups"  # stream of records (weir.telemetry.rollups)
         self.sweeper = registry + b":sweeper"  # lock
         self.tasks = name + b":tasks"  # channel: an edge gives all edges a task
 

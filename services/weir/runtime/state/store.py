@@ -20,6 +20,7 @@ from weir.runtime.state.calls import Calls
 from weir.runtime.state.keys import CommonKeys
 from weir.runtime.state.numbers import Numbers
 from weir.runtime.state.opening import RedisSettings, check_key, open_topology, unreachable
+from weir.runtime.state.rollups import RollupStream
 
 _OTHER_PLACEMENT = "the placement key is not the key that the data in this Redis was placed with"
 
@@ -58,6 +59,7 @@ class EdgeStore(ABC, Generic[Event]):
         self._calls = calls
         self._keys = keys
         self.broadcast = Broadcast(calls.edge.decode(), stats.live_edges, calls.publish, keys.tasks, keys.answers)
+        self.rollups = RollupStream(calls, keys)
         self.presence = Presence(
             where,
             keys.presence(calls.edge),

@@ -1,6 +1,7 @@
 -- SEND: appends a message whose body was SET just before. When nothing is in flight, the message goes to the owner.
 -- KEYS 1 queue record, 2 message list, 3 body
--- ARGV 1 rev, 2 entry, 3 calling edge, 4 day, 5 expire before, 6 quota, 7 the queue's service or '',
+-- ARGV 1 rev, 2 entry, 3 calling edge, 4 day, 5 expire before, in microseconds; the part of a second is that of the time at
+--      which the SEND came, for the event; 6 quota, 7 the queue's service or '',
 --      with a notification: 8 notifier id, 9 its service or '', 10 item, 11 most items to keep; last: '1' on a retry
 -- Answers 0 OK, 1 STALE, 2 GONE, 3 QUOTA, or {owner on the calling edge or '', notifier's owner there or '', expired,
 --         notifications removed because too many waited}.
@@ -13,6 +14,7 @@
 local q, m = KEYS[1], KEYS[2]
 local entry, edge = ARGV[2], ARGV[3]
 local id = string.sub(entry, 1, MESSAGE_ID)
+local expire_before = ARGV[5] / 1000000
 local r = redis.call('HMGET', q, 'r', 'o', 'i', 'io', 'u', 'f', 'no')
 
 local function here(owner)
@@ -40,7 +42,7 @@ if r[5] == day then day = nil end
 local expired = 0
 if r[6] then
   local first
-  first, expired = first_entry(m, tonumber(ARGV[5]))
+  first, expired = first_entry(m, expire_before)
   if first then
     redis.call('UNLINK', KEYS[3])
     if day then redis.call('HSET', q, 'u', day) end
@@ -58,7 +60,7 @@ end
 local first = entry
 if size > 1 then
   local removed
-  first, removed = first_entry(m, tonumber(ARGV[5]))
+  first, removed = first_entry(m, expire_before)
   expired = expired + removed
   size = size - removed
   if size > tonumber(ARGV[6]) then
@@ -80,6 +82,9 @@ if owner and owner ~= '' and (not r[3] or r[3] == '' or r[4] ~= owner) then
   if first == entry and here(owner) then
     deliver, given = owner, true
   else
+    if first == entry then -- delivered at once: the other edge measures the time since the SEND
+      first = id .. struct.pack('>I4', ARGV[5] % 1000000) .. string.sub(entry, TIME)
+    end
     given = tell(owner, '', MSG, string.sub(q, ID_AT), first)
   end
   if given then

@@ -1,0 +1,1 @@
+"""`weir pipeline ingest`: rollups from Redis and spans from files become the bronze tables."""
