@@ -31,7 +31,12 @@ def test_hsalsa20_over_x25519_is_nacls_box_key(one: bytes, other: bytes) -> None
     assert public == nacl.bindings.crypto_scalarmult_base(one)
     secret = sodium.x25519(public, other)
     assert secret == nacl.bindings.crypto_scalarmult(other, public)
-    assert sodium.hsalsa20(secret) == nacl.bindings.crypto_box_beforenm(public, other)
+    assert sodium.hsalsa20(secret) == nacl.bindings.crypto_box_beforenm(public, other) == sodium.box_key(public, other)
+
+
+@pytest.mark.parametrize("public", [bytes(32), b"\x01" + bytes(31)])
+def test_the_box_key_of_a_low_order_key_is_hsalsa20_of_zeros(public: bytes) -> None:
+    assert sodium.box_key(public, bytes(range(32))) == sodium.hsalsa20(bytes(32))
 
 
 def test_low_order_keys_give_zeros() -> None:
@@ -60,6 +65,8 @@ def test_ed25519(seed: bytes, message: bytes) -> None:
         lambda: sodium.secretbox_open(bytes(32), b"", bytes(16)),
         lambda: sodium.x25519(bytes(31), bytes(32)),
         lambda: sodium.x25519(bytes(32), bytes(33)),
+        lambda: sodium.box_key(bytes(31), bytes(32)),
+        lambda: sodium.box_key(bytes(32), bytes(33)),
         lambda: sodium.x25519_public(b""),
         lambda: sodium.ed25519_verify(bytes(31), bytes(64), b""),
         lambda: sodium.ed25519_verify(bytes(32), bytes(63), b""),

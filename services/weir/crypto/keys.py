@@ -125,4 +125,4 @@ def dh_raw(public: bytes, private: bytes) -> bytes:
 
 def dh(public: bytes, private: bytes) -> bytes:
     """Compute the box key of two X25519 keys: HSalsa20 of the DH result (NaCl's beforenm)."""
-    return sodium.hsalsa20(sodium.x25519(public, private))
+    return sodium.box_key(public, private)

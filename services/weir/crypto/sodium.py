@@ -37,12 +37,9 @@ _secretbox_easy = lib.crypto_secretbox_easy
 _secretbox_open_easy = lib.crypto_secretbox_open_easy
 _scalarmult = lib.crypto_scalarmult
 _scalarmult_base = lib.crypto_scalarmult_base
+_beforenm = lib.crypto_box_beforenm
 
-_x_new = _extra_ffi.new_allocator(should_clear_after_alloc=False)
-_x_buffer = _extra_ffi.buffer
-_X_32 = _extra_ffi.typeof("unsigned char[32]")
-_X_64 = _extra_ffi.typeof("unsigned char[64]")
-_X_NULL = _extra_ffi.NULL
+_NULL = ffi.NULL
 _hsalsa20 = _extra.crypto_core_hsalsa20
 _verify_detached = _extra.crypto_sign_verify_detached
 _sign_detached = _extra.crypto_sign_detached
@@ -60,9 +57,9 @@ def hsalsa20(key: bytes) -> bytes:
     """HSalsa20(key, 0), which NaCl applies to a DH result, and this protocol to every box key."""
     if len(key) != 32:
         raise _wrong()
-    out = _x_new(_X_32)
-    _hsalsa20(out, _ZERO_16, key, _X_NULL)
-    return _x_buffer(out)[:]  # type: ignore[no-any-return]
+    out = _new(_UCHARS, 32)
+    _hsalsa20(out, _ZERO_16, key, _NULL)
+    return _buffer(out)[:]  # type: ignore[no-any-return]
 
 
 def secretbox(key: bytes, nonce: bytes, message: bytes) -> bytes:
@@ -97,6 +94,19 @@ def x25519(public: bytes, private: bytes) -> bytes:
     return _buffer(out)[:]  # type: ignore[no-any-return]
 
 
+def box_key(public: bytes, private: bytes) -> bytes:
+    """Return HSalsa20 of the DH result (NaCl's beforenm), in one call of C.
+
+    libsodium refuses a public key of low order. Its DH result is zeros, as `x25519` says.
+    """
+    if len(public) != 32 or len(private) != 32:
+        raise _wrong()
+    out = _new(_UCHARS, 32)
+    if _beforenm(out, public, private):
+        return hsalsa20(_ZERO_32)
+    return _buffer(out)[:]  # type: ignore[no-any-return]
+
+
 def x25519_public(private: bytes) -> bytes:
     if len(private) != 32:
         raise _wrong()
@@ -115,9 +125,9 @@ def ed25519_verify(public: bytes, signature: bytes, message: bytes) -> bool:
 def _ed25519_secret(seed: bytes) -> tuple[bytes, bytes]:
     if len(seed) != 32:
         raise _wrong()
-    public, secret = _x_new(_X_32), _x_new(_X_64)
+    public, secret = _new(_UCHARS, 32), _new(_UCHARS, 64)
     _seed_keypair(public, secret, seed)
-    return _x_buffer(public)[:], _x_buffer(secret)[:]
+    return _buffer(public)[:], _buffer(secret)[:]
 
 
 def ed25519_public(seed: bytes) -> bytes:
@@ -125,6 +135,6 @@ def ed25519_public(seed: bytes) -> bytes:
 
 
 def ed25519_sign(seed: bytes, message: bytes) -> bytes:
-    signature = _x_new(_X_64)
-    _sign_detached(signature, _X_NULL, message, len(message), _ed25519_secret(seed)[1])
-    return _x_buffer(signature)[:]  # type: ignore[no-any-return]
+    signature = _new(_UCHARS, 64)
+    _sign_detached(signature, _NULL, message, len(message), _ed25519_secret(seed)[1])
+    return _buffer(signature)[:]  # type: ignore[no-any-return]

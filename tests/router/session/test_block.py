@@ -1,6 +1,7 @@
 """How much of one connection is in progress at a time, while other connections wait."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from weir.client.smp import Request
 from weir.crypto.block import pad_block
 from weir.redis import operations
 from weir.redis.embedded import Embedded
+from weir.router.session.block import Block
 from weir.router.session.session import Session
 from weir.runtime import turns as turning
 from weir.wire.smp import commands as cmd
@@ -268,6 +270,20 @@ async def test_a_client_that_leaves_before_its_block_is_begun(fleet: Fleet, redi
     await holder.smp.ping()
     ended = holder.smp.events.qsize()
     assert ended <= 16, "what was not begun displaces nobody"
+
+
+async def test_an_answered_block_is_freed_without_the_garbage_collector(fleet: Fleet) -> None:
+    """A reference cycle would keep a block and its commands until the collector's next search."""
+    peer = await fleet.client(0)
+    queues = [await peer.new(subscribe=False) for _ in range(3)]
+    gc.collect()
+    gc.disable()
+    try:
+        replies = await peer.smp.send_many([Request(cmd.SUB(), q.rcv_id, q.rcv_key) for q in queues])
+        assert replies == [sok(peer)] * len(queues)
+        await until(lambda: not [one for one in gc.get_objects() if isinstance(one, Block)])
+    finally:
+        gc.enable()
 
 
 async def test_results_come_in_the_order_of_the_commands(fleet: Fleet) -> None:

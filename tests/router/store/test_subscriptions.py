@@ -50,6 +50,18 @@ async def test_displacement(open_any: OpenEdge) -> None:
     assert a.events == [EndEvent(rec.rcv_id, 7, 1)]
 
 
+async def test_a_message_that_expired_in_flight_is_in_flight_no_longer(open_any: OpenEdge) -> None:
+    edge = await open_any()
+    rec = await edge.new(owner=Owner(7, 1))
+    await edge.send(rec, os.urandom(24))
+    assert await edge.sub(rec, 9, 2, expire_before=NOW + 1) == SubResult(Status.OK, expired=1)
+    queue = edge.store.core.keys.queue(rec.partition, rec.rcv_id)
+    assert await edge.store.core.ask(rec.partition, b"HGET", queue, b"i") == b""
+    msg = os.urandom(24)
+    assert (await edge.send(rec, msg)).deliver == Owner(9, 2)
+    assert (await edge.ack(rec, 9, 2, msg)).status is Status.OK
+
+
 async def test_a_dead_edge_is_vacant(open_any: OpenEdge) -> None:
     a, b = await open_any(), await open_any()
     rec = await a.new(owner=Owner(7, 1))

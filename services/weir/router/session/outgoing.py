@@ -65,19 +65,19 @@ class Barrier:
     answers before it leave, where they can.
     """
 
-    __slots__ = ("_send_answers", "events", "ids")
+    __slots__ = ("events", "ids", "send_answers")
 
     def __init__(self, ids: Iterable[bytes], send_answers: Callable[[], bool]) -> None:
         """`send_answers` sends what is answered so far. It returns whether it could."""
         self.ids = set(ids)
         self.events: _Events = {}
-        self._send_answers = send_answers
+        self.send_answers = send_answers
 
     def holds(self, entity_id: bytes) -> bool:
         """Whether an event for this queue must wait."""
         if entity_id not in self.ids:
             return False
-        return any(before == entity_id for before, _ in self.events) or not self._send_answers()
+        return any(before == entity_id for before, _ in self.events) or not self.send_answers()
 
 
 class Outgoing:
@@ -163,6 +163,7 @@ class Outgoing:
     def lift(self, barrier: Barrier) -> None:
         """The answers have left: send the events that were held back for them."""
         self._barriers.remove(barrier)
+        barrier.send_answers = _cannot  # a block refers to its barrier: the two would form a reference cycle
         for entity_id, reply in barrier.events:
             self._late_event(entity_id, reply)
 

@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from weir.redis.errors import UNAVAILABLE, Unavailable
-from weir.redis.resp import bulk
 from weir.router.store.core import Core
 from weir.router.store.packing import parse_record
 from weir.router.store.records import QueueRecord
@@ -13,6 +12,8 @@ from weir.runtime.state.calls import awaited
 from weir.telemetry.errors import log_mistake
 
 _log = logging.getLogger(__name__)
+
+_HGETALL: Final = b"*2\r\n$7\r\nHGETALL\r\n$%d\r\n%b\r\n"
 
 Fetched = QueueRecord | None | Unavailable
 
@@ -25,8 +26,8 @@ class Lookups:
 
     def fetch_rcv(self, rcv_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(rcv_id)
-        wire = b"*2\r\n$7\r\nHGETALL\r\n" + bulk(self._keys.queue(p, rcv_id))
-        self._muxes[p].read(wire, _fetched, (rcv_id, p, done))
+        key = self._keys.queue(p, rcv_id)
+        self._muxes[p].read(_HGETALL % (len(key), key), _fetched, (rcv_id, p, done))
 
     def fetch_snd(self, snd_id: bytes, done: Callable[[Fetched], None]) -> None:
         p = self._core.partition(snd_id)

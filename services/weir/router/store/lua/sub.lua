@@ -59,7 +59,8 @@ for n, q in ipairs(KEYS) do
   local r, rev, hash = others[n], ARGV[3 + 2 * n], ARGV[4 + 2 * n]
   if r then
     local id, was, was_in = string.sub(q, ID_AT), r[3] or '', r[5] or ''
-    local damaged = damage(tag .. ':m:' .. id)
+    local list = tag .. ':m:' .. id
+    local damaged, waits = damage(list)
     if damaged then
       answers[n] = damaged
     elseif retry and was ~= token and lost(token, id) then
@@ -67,15 +68,17 @@ for n, q in ipairs(KEYS) do
     elseif was_in ~= service and hash == '' then
       answers[n] = STALE
     else
-      local entry, expired = first_entry(tag .. ':m:' .. id, before)
+      local entry, expired = false, 0
+      if waits then entry, expired = first_entry(list, before) end
       local association = associate(id, was_in, service, hash, rev, own, entry)
       if association == ASSOC_DUPLICATE and not entry and expired > 0 then
         call('SREM', tag .. ':v:' .. service .. ':ready', id)
       end
       if was ~= '' and was ~= token then tell(was, own, END, id, '') end
 
-      local set = {'HSET', q, 'o', owner, 'i', entry and string.sub(entry, 1, MESSAGE_ID) or ''}
-      if entry then set[7], set[8] = 'io', token end
+      local set, in_flight = {'HSET', q, 'o', owner}, entry and string.sub(entry, 1, MESSAGE_ID) or ''
+      if in_flight ~= (r[4] or '') then set[5], set[6] = 'i', in_flight end
+      if entry then set[#set + 1], set[#set + 2] = 'io', token end
       if r[2] ~= day then set[#set + 1], set[#set + 2] = 'u', day end
       if was_in ~= service then
         set[#set + 1], set[#set + 2], set[#set + 3], set[#set + 4] = 'rs', service, 'r', tonumber(rev) + 1
