@@ -362,6 +362,12 @@ async def ensure_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)
 
 
+@scenario("label_service")
+async def label_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)
+    return lambda: edge.store.registry.set_label(SERVICE, "directory")
+
+
 @scenario("count_queues")
 async def count_queues(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     await _forgettable(edge, ids)
