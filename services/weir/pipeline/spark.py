@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from weir.pipeline import s3
 from weir.pipeline.errors import PipelineError
-from weir.pipeline.jars import find_jars
+from weir.pipeline.jars import JARS, find_jars
 from weir.pipeline.java import find_java_home
 from weir.pipeline.scratch import scratch
 
@@ -40,6 +41,8 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex{5}
 
 @dataclass(frozen=True)
 class SparkOptions:
+    tables: str = ""
+    """Where the session's tables are. One in a bucket needs more of Spark."""
     master: str = "local[*]"
     memory: str = "1g"
     """Of the JVM of the driver. In local mode the driver does all the work."""
@@ -58,10 +61,11 @@ def spark_session(options: SparkOptions, locks: Sequence[int] = ()) -> Iterator[
         import pyspark
     except ImportError:
         raise PipelineError("Spark is not installed (pip install 'weir[pipeline]')") from None
-    java, jars = find_java_home(), find_jars()
+    bucket = s3.is_bucket(options.tables)
+    java, jars = find_java_home(), find_jars(jars=(*JARS, *s3.JARS) if bucket else JARS)
     with scratch(options.temporary) as place:
         environment = _environment(options, place.path, java, Path(pyspark.__file__).parent)
-        settings = _settings(options, place.path, jars)
+        settings = {**(s3.settings(os.environ) if bucket else {}), **_settings(options, place.path, jars)}
         with _log(options, place.path) as log:
             session, gateway = _start(environment, settings, log, [place.descriptor, *locks])
             try:
