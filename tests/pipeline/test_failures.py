@@ -1,14 +1,14 @@
 """Whatever ends a job of Spark is one line."""
 
-from collections.abc import Iterator
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import SPARK
 from weir.pipeline.errors import PipelineError
 from weir.pipeline.failures import explain, spark_failures
-from weir.pipeline.spark import OUT_OF_MEMORY, SparkOptions, spark_session
+from weir.pipeline.spark import OUT_OF_MEMORY
 
 _TRACE = "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat org.x\n"
 
@@ -42,14 +42,29 @@ def test_explanations(text: str, code: int | None, expected: str) -> None:
     assert "\n" not in found
 
 
-@pytest.fixture(scope="module")
-def small() -> Iterator[Any]:
-    with spark_session(SparkOptions(SPARK.tables, "local[1]", "512m", java_options=SPARK.java_options)) as session:
-        yield session
-
-
 @pytest.mark.spark
 def test_a_mistake_in_a_query(spark: Any) -> None:
     with pytest.raises(PipelineError, match=r"^Spark failed: ") as error, spark_failures(spark, "T"):
         spark.sql("SELECT nothing FROM nowhere").collect()
     assert "\n" not in str(error.value)
+
+
+_FILL_MEMORY = """
+from weir.pipeline.errors import PipelineError
+from weir.pipeline.failures import spark_failures
+from weir.pipeline.spark import SparkOptions, spark_session
+with spark_session(SparkOptions(master="local[1]", memory="512m")) as session:
+    try:
+        with spark_failures(session, "T"):
+            session.sparkContext._gateway.new_array(session.sparkContext._jvm.long, 400_000_000)
+    except PipelineError as error:
+        print(error)
+"""
+
+
+@pytest.mark.spark
+def test_out_of_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FILL_MEMORY], capture_output=True, text=True, timeout=500, check=False
+    )
+    assert (done.stdout, done.stderr) == ("Spark is out of memory: give it more with --memory\n", "")

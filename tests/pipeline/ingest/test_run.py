@@ -82,10 +82,11 @@ def send(pids: list[int], number: int) -> None:
 
 
 def fill(client: Any, registry: Registry, count: int) -> None:
-    """Records of three edges, some twice. One edge misses number 5."""
+    """Records of three edges, some twice. One edge misses number 5. The last entry cannot be read."""
     for n in range(1, count + 1):
         entries = [record(edge, n) for edge in "abc" if (edge, n) != ("b", 5)]
-        publish(client, registry, *entries, *([entries[0]] if n % 7 == 0 else []), b"bad", at=NOW + n * 1000)
+        publish(client, registry, *entries, *([entries[0]] if n % 7 == 0 else []), at=NOW + n * 1000)
+    publish(client, registry, b"bad")
 
 
 def images(process: "subprocess.Popen[str]", tables: Path, place: Path, seed: int, count: int) -> list[Path]:
@@ -139,7 +140,6 @@ def test_kill_9_and_the_next_run(client: Any, registry: Registry, tmp_path: Path
         left = [each for each in scratch.glob("weir-pipeline-*/*") if each.is_dir()]
         process.kill()
     assert left
-    fill(client, registry, 0)
     publish(client, registry, record("d", 1))
     done = subprocess.run(
         [*words, "--once"], capture_output=True, text=True, timeout=_LIMIT, env=environment, check=False
