@@ -472,7 +472,14 @@ async def publish_edge(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
 
 @scenario("add_active")
 async def add_active(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    edge.store.stats.sketches.draw = lambda: b"k" * 32  # a random one would leave another Redis each time
     return lambda: edge.store.stats.add_active([ids.any() for _ in range(3)], [ids.any()])
+
+
+@scenario("sketch_key")
+async def sketch_key(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    edge.store.stats.sketches.draw = lambda: b"k" * 32
+    return lambda: edge.store.stats.add_active([b"q" * 24], [])
 
 
 @scenario("sweep_inbox")
