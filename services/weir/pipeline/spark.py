@@ -28,6 +28,7 @@ from weir.pipeline.scratch import scratch
 OUT_OF_MEMORY: Final = 3
 """Exit code of the JVM when its memory is full (ExitOnOutOfMemoryError)."""
 _STOP_LIMIT: Final = 20.0
+_ADDED: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _LOG_SETTINGS: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -51,7 +52,7 @@ class SparkOptions:
     ui: bool = False
     java_options: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of Spark that override those here."""
+    """Settings of Spark that override those here. Java's options are added."""
 
 
 @contextlib.contextmanager
@@ -85,7 +86,6 @@ def _settings(options: SparkOptions, place: Path, jars: Sequence[Path]) -> dict[
         "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -Duser.timezone=UTC "
         f"-Dderby.system.home={place} -Djava.io.tmpdir={place} {options.java_options}".rstrip(),
         "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {options.java_options}".rstrip(),
-        "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.ui.enabled": str(options.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
@@ -95,13 +95,17 @@ def _settings(options: SparkOptions, place: Path, jars: Sequence[Path]) -> dict[
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        # A batch is repeated from the last two at most.
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
     if options.master.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {**settings, **options.settings}
+        settings |= {
+            "spark.local.dir": str(place),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    added = {name: f"{settings[name]} {value}" for name, value in options.settings.items() if name in _ADDED}
+    return {**settings, **options.settings, **added}
 
 
 def _environment(options: SparkOptions, place: Path, java: Path, home: Path) -> dict[str, str]:
