@@ -41,7 +41,7 @@ MODULES = (
 # Left out of the wheels, besides what the first image leaves out: parts of Spark that the pipeline has no use for
 # (machine learning, RocksDB, Connect), libraries of other systems, Arrow's RPC, examples, sources.
 LEFT_OUT = re.compile(
-    rf"""{rootfs.WHEEL_LEFT_OUT.pattern}
+    rf"""(?!pyspark/testing/)(?:{rootfs.WHEEL_LEFT_OUT.pattern})  # pyspark imports its own test helpers
     | pyspark/(examples|sbin|data|ml|mllib)/.*
     | pyspark/bin/.*\.cmd
     | pyspark/jars/(rocksdbjni|spark-connect|spark-mllib|spark-graphx|breeze|spire|cats-kernel|algebra|arpack)[-_].*

@@ -81,11 +81,11 @@ PIPELINE_ROWS = (
     *(
         Row(f"pipeline.executors.{name}", value, {f"{INGEST}.args.{at}": f"--conf=spark.{setting}={value}"}, EXECUTORS)
         for at, name, value, setting in (
-            (17, "instances", 7, "executor.instances"),
-            (18, "cores", 3, "executor.cores"),
-            (19, "memory", "3g", "executor.memory"),
-            (20, "memoryOverhead", "2g", "executor.memoryOverhead"),
-            (21, "requestCPU", "250m", "kubernetes.executor.request.cores"),
+            (19, "instances", 7, "executor.instances"),
+            (20, "cores", 3, "executor.cores"),
+            (21, "memory", "3g", "executor.memory"),
+            (22, "memoryOverhead", "2g", "executor.memoryOverhead"),
+            (23, "requestCPU", "250m", "kubernetes.executor.request.cores"),
         )
     ),
     Row("pipeline.sparkUI", True, {f"{MAKE}.args.7": "--spark-ui"}, pipeline()),
