@@ -28,10 +28,10 @@ JOBS ?= 2
 CAN_CLUSTER := [ "$$(id -u)" -eq 0 ] && PATH="$$PATH:/usr/local/go/bin" command -v go >/dev/null
 
 .PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz fuzz-edge soak faults bench lock
-.PHONY: test-cluster image clean setup-pipeline test-pipeline
+.PHONY: test-cluster image clean setup-pipeline test-pipeline pipeline-demo
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with the pinned dependencies and the weir command
 
@@ -92,6 +92,9 @@ test-pipeline: setup-pipeline ## the tests of the pipeline that need Spark
 	@$(PIPELINE_BIN)/python -m pytest -m "$(SPARK_TESTS)" $(or $(PYTEST_ARGS),tests/pipeline)
 
 SPARK_TESTS ?= spark and not all
+
+pipeline-demo: setup-pipeline ## two simulated weeks of routers, and the report about them: two minutes
+	@$(PIPELINE_BIN)/weir pipeline demo
 
 vectors: setup ## check golden bytes: make vectors FILE=path/to/vectors.json
 	@test -n "$(FILE)" || { echo "vectors: say which file, e.g. make vectors FILE=tests/vectors/vectors.json"; exit 2; }

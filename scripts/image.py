@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Pack the container image as a docker-archive, with no daemon and no root.
 
-    image.py [--dev] [--tag NAME:TAG]... [--out FILE]
+    image.py [--dev | --pipeline] [--tag NAME:TAG]... [--out FILE]
 
-What it writes can be loaded with `ctr image import`, `docker load` or skopeo. scripts/rootfs.py makes the files;
-`CONFIG` is what the Dockerfile's last stage says in its own words, and tests/image holds the two against each other.
+What it writes can be loaded with `ctr image import`, `docker load` or skopeo. scripts/rootfs.py makes the files, and
+scripts/rootfs_pipeline.py those of Spark. `CONFIG` is what the Dockerfile says in its own words, and tests/image holds
+the two against each other.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import tarfile
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import rootfs
+import rootfs_pipeline
 
 CONFIG: dict[str, Any] = {
     "Env": [
@@ -47,6 +49,8 @@ CONFIG: dict[str, Any] = {
 }
 # For Tilt: code synced into /tmp/weir comes first; `weir` is a parent that restarts its child on SIGUSR2.
 DEV_ENV = ["PYTHONPATH=/tmp/weir/services:/tmp/weir/operator", "WEIR_RELOAD=1"]
+# For `--pipeline`, which serves no port.
+PIPELINE_ENV = [f"JAVA_HOME=/{rootfs_pipeline.JAVA}", f"WEIR_PIPELINE_JARS=/{rootfs_pipeline.JARS}"]
 
 
 def version() -> str:
@@ -116,26 +120,39 @@ def pack(layers: list[Path], config: dict[str, Any], tags: list[str], out: Path)
     return f"sha256:{identity}"
 
 
-def base_layer(progress: IO[str]) -> tuple[Path, Path]:
-    """(root directory, layer) of everything but Weir's own code, made again only when its inputs changed."""
-    wanted = rootfs.debs()
-    inputs = [json.dumps(wanted), (rootfs.REPO / "requirements/run.txt").read_text(), Path(rootfs.__file__).read_text()]
+def kept_layer(name: str, inputs: list[str], make: Callable[[Path], None], progress: IO[str]) -> tuple[Path, Path]:
+    """(root directory, layer) of what `make` makes, made again only when the inputs changed."""
     key = hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:16]
-    root, layer = rootfs.CACHE / f"base-{key}", rootfs.CACHE / f"base-{key}.tar"
+    root, layer = rootfs.CACHE / f"{name}-{key}", rootfs.CACHE / f"{name}-{key}.tar"
     if layer.exists() and root.exists():
         return root, layer
-    print("image: base from Debian packages and wheels (once; about a minute)", file=progress, flush=True)
-    for old in rootfs.CACHE.glob("base-*"):
+    print(f"image: {name} from Debian packages and wheels (once; minutes at most)", file=progress, flush=True)
+    for old in rootfs.CACHE.glob(f"{name}-*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
-    partial = rootfs.CACHE / "base.part"
+    partial = rootfs.CACHE / f"{name}.part"
     shutil.rmtree(partial, ignore_errors=True)
-    rootfs.base(partial, wanted)
+    make(partial)
     partial.rename(root)
     part = layer.with_suffix(".part")
     with part.open("wb") as out:
         write_layer(root, out)
     part.rename(layer)
     return root, layer
+
+
+def base_layer(progress: IO[str]) -> tuple[Path, Path]:
+    """Everything but Weir's own code."""
+    wanted = rootfs.debs()
+    inputs = [json.dumps(wanted), (rootfs.REPO / "requirements/run.txt").read_text(), Path(rootfs.__file__).read_text()]
+    return kept_layer("base", inputs, lambda root: rootfs.base(root, wanted), progress)
+
+
+def pipeline_layer(base: Path, progress: IO[str]) -> Path:
+    """What the pipeline needs besides."""
+    files = ("requirements/pipeline.txt", "services/weir/pipeline/jars.py", "services/weir/pipeline/s3.py")
+    inputs = [base.name, *((rootfs.REPO / file).read_text() for file in files)]
+    inputs += [json.dumps(rootfs.debs(rootfs_pipeline.JDK)), Path(rootfs_pipeline.__file__).read_text()]
+    return kept_layer("pipeline", inputs, lambda root: rootfs_pipeline.pipeline(base, root), progress)[1]
 
 
 def dev_layer(root: Path) -> None:
@@ -145,7 +162,7 @@ def dev_layer(root: Path) -> None:
     target.chmod(0o755)
 
 
-def build(tags: list[str], out: Path, dev: bool, progress: IO[str]) -> None:
+def build(tags: list[str], out: Path, dev: bool, progress: IO[str], pipeline: bool = False) -> None:
     started = time.monotonic()
     rootfs.CACHE.mkdir(parents=True, exist_ok=True)
     root, base = base_layer(progress)
@@ -153,6 +170,11 @@ def build(tags: list[str], out: Path, dev: bool, progress: IO[str]) -> None:
     config["Labels"]["org.opencontainers.image.version"] = version()
     with tempfile.TemporaryDirectory(dir=rootfs.CACHE) as scratch:
         layers = [base]
+        if pipeline:
+            layers.append(pipeline_layer(root, progress))
+            config["Env"] += PIPELINE_ENV
+            config["Labels"]["org.opencontainers.image.title"] = "weir-pipeline"
+            del config["ExposedPorts"]
 
         def layer(name: str) -> Path:
             file = Path(scratch) / f"{name}.tar"
@@ -179,15 +201,19 @@ def build(tags: list[str], out: Path, dev: bool, progress: IO[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
         "--dev", action="store_true", help="with the parent that restarts on live update (tilt/reload.py)"
     )
-    parser.add_argument("--tag", action="append", help="default: localhost/weir:dev and localhost/weir:VERSION")
-    parser.add_argument("--out", type=Path, default=rootfs.CACHE / "weir.tar")
+    kind.add_argument("--pipeline", action="store_true", help="with Java, Spark and what else `weir pipeline` needs")
+    parser.add_argument("--tag", action="append", help="default: localhost/weir[-pipeline]:dev and :VERSION")
+    parser.add_argument("--out", type=Path, help="default: weir[-pipeline].tar in the cache")
     options = parser.parse_args()
-    tags = options.tag or ["localhost/weir:dev", f"localhost/weir:{version()}"]
+    name = "weir-pipeline" if options.pipeline else "weir"
+    tags = options.tag or [f"localhost/{name}:dev", f"localhost/{name}:{version()}"]
+    out = options.out or rootfs.CACHE / f"{name}.tar"
     try:
-        build(tags, options.out, options.dev, sys.stderr)
+        build(tags, out, options.dev, sys.stderr, options.pipeline)
     except (rootfs.ImageError, OSError, subprocess.CalledProcessError) as error:
         print(f"image: {error}", file=sys.stderr)
         return 1

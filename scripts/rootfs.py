@@ -4,7 +4,8 @@
     rootfs.py base DEST        everything but Weir's own code
     rootfs.py weir BASE DEST   Weir's own code, to be laid over BASE
 
-The Dockerfile and scripts/image.py both make the image's two layers with this, so they make the same image.
+scripts/rootfs_pipeline.py adds what the pipeline's image has besides. The Dockerfile and scripts/image.py both make the
+images' layers with these two scripts, so they make the same images.
 Debian's packages come through apt, which checks them: those of bookworm through the machine's own apt, one library of a
 newer release through an apt of its own (scripts/apt.sh). Wheels come through pip, by hash. Everything is cached.
 """
@@ -61,6 +62,7 @@ PACKAGES = (
 # crypto_mb (weir.crypto.multibuffer) comes from a newer release: bookworm has none, and trixie's Ed25519 is broken. It
 # needs nothing of libc and libssl that bookworm's do not have. There is none for ARM.
 NEWER_SUITE = "forky"
+NEWER_PACKAGE = "libcrypto-mb"
 NEWER_ARCHITECTURES = ("amd64",)
 
 # Left out of the packages: documentation (licences stay), locales, character set tables, Python's tests and installers.
@@ -125,7 +127,7 @@ def run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | Non
 # ---- Debian packages
 
 
-def debs() -> list[tuple[str, str]]:
+def debs(packages: tuple[str, ...] = PACKAGES) -> list[tuple[str, str]]:
     """(file name, SHA-256) of each package, as apt would fetch it now."""
     release = Path("/etc/os-release")
     if not shutil.which("apt-get") or not release.exists() or f"VERSION_CODENAME={SUITE}" not in release.read_text():
@@ -133,11 +135,11 @@ def debs() -> list[tuple[str, str]]:
             f"the image is made from Debian {SUITE}'s packages, and this machine's apt has others: use the Dockerfile"
         )
     try:
-        found = offered(PACKAGES, {})
+        found = offered(packages, {})
     except ImageError:
         run("apt-get", "update")
-        found = offered(PACKAGES, {})
-    if run("dpkg", "--print-architecture").strip() in NEWER_ARCHITECTURES:
+        found = offered(packages, {})
+    if packages is PACKAGES and run("dpkg", "--print-architecture").strip() in NEWER_ARCHITECTURES:
         found += offered((crypto_mb(),), newer_apt())
     return sorted(found)
 
@@ -165,8 +167,8 @@ def newer_apt() -> dict[str, str]:
 
 def crypto_mb() -> str:
     """The library's package. Its name changes with the version, and the development package knows it."""
-    printed = run("apt-cache", "depends", "libcrypto-mb-dev", env=newer_apt())
-    found = re.search(r"Depends: (libcrypto-mb\S+)", printed)
+    printed = run("apt-cache", "depends", f"{NEWER_PACKAGE}-dev", env=newer_apt())
+    found = re.search(rf"Depends: ({NEWER_PACKAGE}\S+)", printed)
     if found is None:
         raise ImageError(f"Debian {NEWER_SUITE} has no crypto_mb")
     return found[1]
@@ -178,9 +180,9 @@ def download_debs(wanted: list[tuple[str, str]], directory: Path) -> list[Path]:
     missing = [file.name.split("_", 1)[0] for file in files if not file.exists()]
     # apt drops to its own user when run by root, and cannot write here then.
     download = ("apt-get", "-o", "APT::Sandbox::User=root", "download")
-    if own := [name for name in missing if name in PACKAGES]:
+    if own := [name for name in missing if not name.startswith(NEWER_PACKAGE)]:
         run(*download, *own, cwd=directory)
-    if newer := [name for name in missing if name not in PACKAGES]:
+    if newer := [name for name in missing if name.startswith(NEWER_PACKAGE)]:
         try:
             run(*download, *newer, cwd=directory, env=newer_apt())
         except ImageError:
@@ -253,10 +255,12 @@ def root_python(root: Path) -> tuple[list[str | Path], dict[str, str]]:
     return command, {"PYTHONHOME": str(root / "usr"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def install_wheels(root: Path, requirements: Path, wheelhouse: Path) -> None:
+def install_wheels(python_root: Path, root: Path, requirements: Path, left_out: re.Pattern[str]) -> None:
+    """Unpack locked wheels into `root`, without what `left_out` names. The interpreter is that of `python_root`."""
     import pip  # the environment's own; Weir does not depend on it
 
-    python, env = root_python(root)
+    python, env = root_python(python_root)
+    wheelhouse = CACHE / "pip"
     tools = Path(pip.__file__).parent.parent
     wheelhouse.mkdir(parents=True, exist_ok=True)
     pip_command: list[str | Path] = [*python, "-m", "pip", "--disable-pip-version-check", "-q"]
@@ -272,11 +276,9 @@ def install_wheels(root: Path, requirements: Path, wheelhouse: Path) -> None:
         site = prefix / Path(SITE).relative_to("usr/local")
         for file in sorted(site.rglob("*")):
             path = str(file.relative_to(site))
-            if file.is_dir() or (WHEEL_LEFT_OUT.fullmatch(path) and not WHEEL_KEPT.fullmatch(path)):
+            if file.is_dir() or (left_out.fullmatch(path) and not WHEEL_KEPT.fullmatch(path)):
                 continue
             place(file, root / SITE / path)
-        for package in ZIPPED:
-            zip_package(root / SITE, package)
 
 
 def zip_package(site: Path, package: str) -> None:
@@ -315,7 +317,9 @@ def base(root: Path, wanted: list[tuple[str, str]] | None = None) -> None:
     for deb in download_debs(wanted or debs(), CACHE / "debs"):
         unpack_deb(deb, root)
     settle_system(root)
-    install_wheels(root, REPO / "requirements/run.txt", CACHE / "pip")
+    install_wheels(root, root, REPO / "requirements/run.txt", WHEEL_LEFT_OUT)
+    for package in ZIPPED:
+        zip_package(root / SITE, package)
     compile_python(root, root, (f"usr/lib/{PYTHON}", SITE), "unchecked-hash")
 
 

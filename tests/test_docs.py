@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.up import Up, weir_up
 from weir.cli import main as cli
-from weir.cli import routers
+from weir.cli import pipeline, routers
 from weir.cli.programs import PROGRAMS
 from weir.notifier.surface import metrics as notifier_metrics
 from weir.router.surface.metrics import render_fleet
@@ -59,6 +59,9 @@ def test_every_weir_command_exists_with_its_options(path: Path) -> None:
         if name in PROGRAMS and len(words) > 1 and words[1] not in ("COMMAND", "…"):
             assert words[1] in routers.COMMANDS[PROGRAMS[name]], words
             name = f"{name} {words[1]}"
+        if name == "pipeline" and len(words) > 1 and words[1] not in ("COMMAND", "…"):
+            assert words[1] in pipeline.COMMANDS, words
+            name = f"{name} {words[1]}"
         for word in words:
             if word.startswith("--") and name != "bench":
                 assert word.partition("=")[0] in help_of(name), f"{name} has no {word}"
@@ -99,6 +102,7 @@ OTHER_VARIABLES = {
     "WEIR_CONTROL_PASSWORD",
     "WEIR_CRYPTO_MB",
     "WEIR_REDIS_SERVER",
+    "WEIR_PIPELINE_JARS",
     "WEIR_TEST_SERVERS",
     "WEIR_LOG_LEVEL",
 }
@@ -175,5 +179,6 @@ def test_tests_that_are_named_exist() -> None:
 def test_help_lists_every_target() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
     targets = "setup run test bench vectors fuzz fuzz-edge soak lock test-cluster image"
+    targets += " setup-pipeline test-pipeline pipeline-demo"
     for target in targets.split():
         assert f"make {target} " in done.stdout

@@ -11,7 +11,7 @@ import pytest
 
 import weir
 from weir.cli import main as cli
-from weir.cli import routers
+from weir.cli import pipeline, routers
 from weir.cli.main import main
 from weir.cli.programs import PROGRAMS
 
@@ -37,14 +37,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"weir {weir.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["fly"], ["smp", "fly"], ["ntf", "fly"]])
+@pytest.mark.parametrize("arguments", [["fly"], ["smp", "fly"], ["ntf", "fly"], ["pipeline", "fly"]])
 def test_an_unknown_command_names_the_known_ones(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "unknown command 'fly'; the commands are " in capsys.readouterr().err
 
 
 TAUGHT = [
-    *([name] for name in cli.COMMANDS if name not in PROGRAMS),
+    *([name] for name in cli.COMMANDS if name not in (*PROGRAMS, "pipeline")),
+    *(["pipeline", name] for name in pipeline.COMMANDS),
     *([program.name, name] for program, commands in routers.COMMANDS.items() for name in commands),
 ]
 

@@ -95,6 +95,19 @@ async def test_list_show_and_drift(up: Up, cli: Cli) -> None:
     assert (await cli("drift", "--", name))[1] == f"{name}  0 ok, 1 more, 0 fewer, 0 diff\n"
 
 
+async def test_a_label(up: Up, cli: Cli) -> None:
+    async with await SmpClient.connect(up.address, service=credentials()) as client:
+        assert client.service_id is not None
+        name = text(client.service_id)
+        assert await cli("label", "--", name, "Bücher & more") == (0, f"{name}: labelled Bücher & more\n")
+        assert (await cli.json("show", "--", name))["label"] == "Bücher & more"
+        assert "label         Bücher & more\n" in (await cli("show", "--", name))[1]
+        [row] = [line for line in (await cli("list"))[1].splitlines() if line.startswith(name)]
+        assert row.endswith("Bücher & more")
+        assert await cli.json("label", "--", name, "") == {"service": name, "label": ""}
+        assert (await cli.json("show", "--", name))["label"] == ""
+
+
 async def test_rotate_at_once_and_with_an_overlap(up: Up, cli: Cli) -> None:
     old, new, newest = credentials(), credentials(), credentials()
     async with await SmpClient.connect(up.address, service=old) as client:
@@ -118,6 +131,9 @@ async def test_rotate_at_once_and_with_an_overlap(up: Up, cli: Cli) -> None:
     ("words", "says"),
     [
         (("show", "nobody"), "no service nobody"),
+        (("label", "nobody", "x"), "no service nobody"),
+        (("label", "nobody", "other"), "a label is printable text of at most 64 characters"),
+        (("label", "nobody", "two\nlines"), "a label is printable text of at most 64 characters"),
         (("rotate", "--from", "AAAA", "--to", "BBBB"), "AAAA: a fingerprint is 32 bytes as base64url"),
         (("rotate", "--from", "A" * 43, "--to", "B" * 42 + "A"), "no service has the old certificate"),
         (("rotate", "--from", "A" * 43, "--to", "A" * 43, "--overlap", "soon"), "--overlap: expected a time"),

@@ -54,8 +54,8 @@ class Release:
     def uninstall(self) -> str:
         return self.helm("uninstall", self.name, "--wait", "--timeout", "3m")
 
-    def kubectl(self, *arguments: str, check: bool = True) -> str:
-        return self.cluster.run("kubectl", "--namespace", self.namespace, *arguments, check=check)
+    def kubectl(self, *arguments: str, check: bool = True, stdin: str | None = None) -> str:
+        return self.cluster.run("kubectl", "--namespace", self.namespace, *arguments, check=check, stdin=stdin)
 
     def ready(self, router: str = "weir", seconds: float = 180) -> dict[str, Any]:
         """Ready, and with all of its edges."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from tests.helm import option_rows
 from tests.helm.charts import CHART, NEEDS_HELM, Document, at, render, template
-from tests.helm.option_rows import CONTAINER, GONE, POD, ROWS, Row, given
+from tests.helm.option_rows import CONTAINER, GONE, POD, Row, given
+from tests.helm.pipeline_rows import PIPELINE_ROWS
 
 pytestmark = NEEDS_HELM
+
+ROWS = (*option_rows.ROWS, *PIPELINE_ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.option}={row.value}"[:60])

@@ -53,8 +53,14 @@ def config_of(instructions: list[tuple[str, str]]) -> dict[str, Any]:
 
 def test_dockerfile_says_what_the_script_says(in_tree: Path) -> None:
     text = (in_tree / "Dockerfile").read_text()
-    assert config_of(stage(text, "runtime")) == image.CONFIG
+    assert config_of(stage(text, "system") + stage(text, "runtime")) == image.CONFIG
     assert config_of(stage(text, "dev"))["Env"] == image.DEV_ENV
+    pipeline = config_of(stage(text, "system") + stage(text, "pipeline"))
+    assert {**pipeline, "ExposedPorts": image.CONFIG["ExposedPorts"]} == {
+        **image.CONFIG,
+        "Env": [*image.CONFIG["Env"], *image.PIPELINE_ENV],
+        "Labels": {**image.CONFIG["Labels"], "org.opencontainers.image.title": "weir-pipeline"},
+    }
 
 
 def test_base_is_pinned(in_tree: Path) -> None:

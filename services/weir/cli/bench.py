@@ -31,6 +31,7 @@ _BENCHES = {
     "fairness": "how much a client that floods, does not read, reconnects … slows another one",
     "timing": "whether the time of an AUTH error tells if a queue or token exists",
     "ntf": "a notification router: from SEND to the push, what devices cost, subscriptions after a restart",
+    "pipeline": "a day of records of many edges through weir pipeline ingest and tables",
     "all": "all benches of the SMP router, compared with the bars (docs/bench.md)",
 }
 _DESCRIPTION = f"""\
@@ -41,6 +42,7 @@ benches:
 
 Which router is measured:
   floor, publickey             none
+  pipeline                     none, and a Redis of its own
   scale, traces, fairness, timing, ntf, all
                                routers that the bench starts and removes itself
   memory, cross                a running `weir up`, named by --home
@@ -133,6 +135,7 @@ weir bench all --json all.json
     load.add_argument(
         "--slow", type=seconds(0), default=0.0, metavar="S", help="service: a last round, not read for S seconds (none)"
     )
+    load.add_argument("--edges", type=whole(10, 100_000), default=1000, metavar="N", help="pipeline: edges (1000)")
     options = p.parse_args(argv)
     try:
         with sigterm_as_ctrl_c():
@@ -307,6 +310,12 @@ def _all(options: argparse.Namespace) -> dict[str, Any]:
     return run_all(options.seconds, _show)
 
 
+def _pipeline(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.pipeline import run_pipeline
+
+    return run_pipeline(options.edges, _show)
+
+
 _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "floor": _floor,
     "publickey": _public_keys,
@@ -323,5 +332,6 @@ _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "fairness": _fairness,
     "timing": _timing,
     "ntf": _ntf,
+    "pipeline": _pipeline,
     "all": _all,
 }

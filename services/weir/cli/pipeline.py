@@ -12,7 +12,8 @@ COMMANDS: dict[str, Command] = {
     "ingest": Command("weir.cli.pipeline_ingest", "read rollups and spans into the bronze tables"),
     "tables": Command("weir.cli.pipeline_tables", "make silver and gold tables, describe them, delete what is old"),
     "report": Command("weir.cli.pipeline_report", "write a web page about traffic, latency, services and growth"),
-    "jars": Command("weir.cli.pipeline_jars", "fetch Delta Lake's Java libraries; once, before all other commands"),
+    "demo": Command("weir.cli.pipeline_demo", "simulate two weeks of two routers and write the report about them"),
+    "jars": Command("weir.cli.pipeline_jars", "fetch Java libraries for Spark; once, before all other commands"),
 }
 USAGE = f"""\
 usage: weir pipeline COMMAND …

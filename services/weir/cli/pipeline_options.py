@@ -43,6 +43,7 @@ def add_spark_options(p: argparse.ArgumentParser) -> None:
 
 def spark_options(options: argparse.Namespace) -> SparkOptions:
     return SparkOptions(
+        tables=options.tables,
         master=options.master,
         memory=options.memory,
         log=options.spark_log,

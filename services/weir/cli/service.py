@@ -1,4 +1,4 @@
-"""`weir service`: lists services and their state, rotates their certificates, and forgets services."""
+"""`weir service`: lists services and their state, labels them, rotates their certificates, and forgets services."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
         "actions:\n"
         "  list      list all services\n"
         "  show      show one service: its certificates, its connection, the progress of its fold\n"
+        "  label     give a service a name of your own, for these lists and for rollups; '' removes it\n"
         "  drift     count how often SUBS found the expected queues (ok), more, fewer, or others (diff)\n"
         "  rotate    give a service a new certificate under the same service id, at once or with an overlap\n"
         "  forget    remove a service. Its queues stay and belong to no service. Its certificate may register again\n\n"
@@ -42,12 +43,14 @@ def main(argv: Sequence[str]) -> int:
         """
 weir service list --home data
 weir service show 3q2-7w --config /etc/weir/weir.toml --json
+weir service label 3q2-7w directory --home data
 weir service rotate --from OLD_FINGERPRINT --to NEW_FINGERPRINT --overlap 7d --home data
 weir service forget 3q2-7w --yes --home data
 """,
     )
-    p.add_argument("action", choices=("list", "show", "drift", "rotate", "forget"))
-    p.add_argument("service", nargs="?", metavar="SERVICE", help="for show, drift and forget")
+    p.add_argument("action", choices=("list", "show", "label", "drift", "rotate", "forget"))
+    p.add_argument("service", nargs="?", metavar="SERVICE", help="for show, label, drift and forget")
+    p.add_argument("label", nargs="?", metavar="NAME", help="for label: up to 64 characters")
     p.add_argument("--config", type=Path, metavar="FILE", help="configuration file of the router")
     p.add_argument("--home", type=Path, metavar="DIR", help="home of a running `weir up`, instead of --config")
     p.add_argument("--from", dest="old", metavar="FP", help="rotate: fingerprint of the present certificate")
@@ -61,8 +64,10 @@ weir service forget 3q2-7w --yes --home data
     p.add_argument("--yes", action="store_true", help="forget: do not ask for confirmation")
     p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_intermixed_args(argv)
-    if options.action in ("show", "forget") and not options.service:
+    if options.action in ("show", "label", "forget") and not options.service:
         p.error(f"{options.action} needs a SERVICE")
+    if (options.action == "label") != (options.label is not None):
+        p.error("label needs a NAME" if options.action == "label" else f"{options.action} takes no NAME")
     if options.action == "rotate" and not (options.old and options.new):
         p.error("rotate needs --from and --to")
     return asyncio.run(_run(options))
@@ -117,6 +122,7 @@ def _store_config(config: RouterConfig) -> Any:
         raise Fail(str(error)) from None
     return StoreConfig(
         url=redis.url,
+        prefix=redis.prefix,
         password=redis.password,
         password_file=redis.password_file,
         placement_key=key,
@@ -130,11 +136,12 @@ async def _list(store: Store, options: argparse.Namespace) -> int:
     services = await store.registry.list_services()
     if options.json:
         return _print_json([_as_json(info) for info in services])
-    rows = [("SERVICE", "ROLE", "QUEUES", "WITH MESSAGES", "CONNECTED", "FOLD")]
+    rows = [("SERVICE", "ROLE", "QUEUES", "WITH MESSAGES", "CONNECTED", "FOLD", "LABEL")]
     for info in services:
         totals = info.totals
         connected = f"since {_time(totals.since)}" if totals.owner else "no"
-        rows.append((_text(info.service_id), _role(info), str(totals.count), str(totals.ready), connected, _fold(info)))
+        counts = str(totals.count), str(totals.ready)
+        rows.append((_text(info.service_id), _role(info), *counts, connected, _fold(info), info.label))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -147,6 +154,8 @@ async def _show(store: Store, options: argparse.Namespace) -> int:
         return _print_json(_as_json(info))
     totals = info.totals
     print(f"service       {_text(info.service_id)}")
+    if info.label:
+        print(f"label         {info.label}")
     print(f"role          {_role(info)}")
     print(f"created       {_time(info.created)}")
     for fingerprint, until in info.fingerprints.items():
@@ -156,6 +165,20 @@ async def _show(store: Store, options: argparse.Namespace) -> int:
     print(f"connected     {f'to edge {totals.owner}, since {_time(totals.since)}' if totals.owner else 'no'}")
     print(f"fold          {_fold(info)}")
     print(f"drift         {_drift(info)}")
+    return 0
+
+
+async def _label(store: Store, options: argparse.Namespace) -> int:
+    from weir.telemetry.rollups.record import LONGEST_LABEL, is_label
+
+    label = options.label
+    if label and not is_label(label):
+        raise Fail(f"a label is printable text of at most {LONGEST_LABEL} characters, and not “other”")
+    info = await _find(store, options.service)
+    await store.registry.set_label(info.service_id, label)
+    if options.json:
+        return _print_json({"service": _text(info.service_id), "label": label})
+    print(f"{_text(info.service_id)}: {f'labelled {label}' if label else 'has no label now'}")
     return 0
 
 
@@ -198,7 +221,14 @@ async def _forget(store: Store, options: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS = {"list": _list, "show": _show, "drift": _show_drift, "rotate": _rotate, "forget": _forget}
+_ACTIONS = {
+    "list": _list,
+    "show": _show,
+    "label": _label,
+    "drift": _show_drift,
+    "rotate": _rotate,
+    "forget": _forget,
+}
 
 
 async def _find(store: Store, text: str) -> ServiceInfo:
@@ -253,6 +283,7 @@ def _as_json(info: ServiceInfo) -> dict[str, Any]:
     totals, fold = info.totals, info.fold
     return {
         "service": _text(info.service_id),
+        "label": info.label,
         "role": _role(info),
         "created": info.created,
         "certificates": [{"fingerprint": _text(fp), "until": until} for fp, until in info.fingerprints.items()],

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,10 +27,11 @@ class Jar(NamedTuple):
     name: str
     version: str
     sha256: str
+    classifier: str = ""
 
     @property
     def file(self) -> str:
-        return f"{self.name}-{self.version}.jar"
+        return f"{self.name}-{self.version}{self.classifier and '-' + self.classifier}.jar"
 
 
 JARS: Final = (
@@ -50,52 +51,67 @@ def default_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir" / "jars"
 
 
-def find_jars(directory: Path | None = None) -> list[Path]:
-    """Return the paths of all jars. Raises PipelineError if one is missing or is not the pinned one."""
+def find_jars(directory: Path | None = None, jars: Sequence[Jar] = JARS) -> list[Path]:
+    """Return the paths of these jars. Raises PipelineError if one is missing or is not the pinned one."""
     directory = directory or default_directory()
-    for jar in JARS:
+    for jar in jars:
         path = directory / jar.file
         if not path.is_file():
-            raise PipelineError(f"Delta Lake's library {path} is not here; `weir pipeline jars` fetches it")
+            raise PipelineError(f"the Java library {path} is not here; `weir pipeline jars` fetches it")
         if not _is_pinned(path, jar):
             raise PipelineError(f"{path} is damaged, or of another build; delete it, then `weir pipeline jars`")
-    return [directory / jar.file for jar in JARS]
+    return [directory / jar.file for jar in jars]
 
 
-def fetch_jars(directory: Path, say: Callable[[str], None]) -> None:
-    """Fetch what is missing. Raises PipelineError."""
-    for jar in JARS:
-        path = directory / jar.file
-        if path.is_file() and _is_pinned(path, jar):
-            continue
-        say(f"fetching {jar.file} with Maven")
-        _fetch(jar, path)
+def fetch_jars(directory: Path, say: Callable[[str], None], jars: Sequence[Jar] = JARS) -> None:
+    """Fetch what is missing, all by one call of Maven. Raises PipelineError."""
+    try:
+        missing = [jar for jar in jars if not ((path := directory / jar.file).is_file() and _is_pinned(path, jar))]
+        if missing:
+            say(f"fetching {missing[0].file if len(missing) == 1 else f'{len(missing)} Java libraries'} with Maven")
+            directory.mkdir(parents=True, exist_ok=True)
+            _fetch(missing, directory)
+    except OSError as error:
+        raise PipelineError(f"{directory}: {error.strerror}") from None
 
 
-def _fetch(jar: Jar, path: Path) -> None:
+def _fetch(jars: Sequence[Jar], directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise PipelineError(f"Maven is needed to fetch {jar.file} (Debian: apt install maven)")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as directory:
-            artifact = f"{jar.group}:{jar.name}:{jar.version}"
-            done = subprocess.run(
-                [maven, "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"],
-                cwd=directory,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            copied = Path(directory) / jar.file
+        raise PipelineError(f"Maven is needed to fetch {jars[0].file} (Debian: apt install maven)")
+    with tempfile.TemporaryDirectory(dir=directory) as scratch:
+        Path(scratch, "pom.xml").write_text(_pom(jars))
+        done = subprocess.run(
+            [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}"],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for jar in jars:
+            copied = Path(scratch) / jar.file
             if done.returncode or not copied.is_file():
                 lines = [line for line in done.stdout.splitlines() if "ERROR" in line]
-                raise PipelineError(f"Maven could not fetch {artifact}: {lines[0] if lines else 'no reason given'}")
+                reason = lines[0] if lines else "no reason given"
+                raise PipelineError(f"Maven could not fetch {jar.file}: {reason}")
             if not _is_pinned(copied, jar):
-                raise PipelineError(f"{artifact}, as Maven fetched it, is not the pinned file")
-            copied.replace(path)
-    except OSError as error:
-        raise PipelineError(f"{path.parent}: {error.strerror}") from None
+                raise PipelineError(f"{jar.file}, as Maven fetched it, is not the pinned file")
+        for jar in jars:
+            Path(scratch, jar.file).replace(directory / jar.file)
+
+
+def _pom(jars: Sequence[Jar]) -> str:
+    """A project that depends on these jars, and on nothing that they depend on."""
+    dependencies = "".join(
+        f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.name}</artifactId><version>{jar.version}</version>"
+        + (f"<classifier>{jar.classifier}</classifier>" if jar.classifier else "")
+        + "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>"
+        for jar in jars
+    )
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>weir</groupId><artifactId>jars</artifactId>"
+        f"<version>1</version><dependencies>{dependencies}</dependencies></project>"
+    )
 
 
 def _is_pinned(path: Path, jar: Jar) -> bool:

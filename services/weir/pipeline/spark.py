@@ -19,14 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from weir.pipeline import s3
 from weir.pipeline.errors import PipelineError
-from weir.pipeline.jars import find_jars
+from weir.pipeline.jars import JARS, find_jars
 from weir.pipeline.java import find_java_home
 from weir.pipeline.scratch import scratch
 
 OUT_OF_MEMORY: Final = 3
 """Exit code of the JVM when its memory is full (ExitOnOutOfMemoryError)."""
 _STOP_LIMIT: Final = 20.0
+_ADDED: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 _LOG_SETTINGS: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -40,6 +42,8 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex{5}
 
 @dataclass(frozen=True)
 class SparkOptions:
+    tables: str = ""
+    """Where the session's tables are. One in a bucket needs more of Spark."""
     master: str = "local[*]"
     memory: str = "1g"
     """Of the JVM of the driver. In local mode the driver does all the work."""
@@ -48,7 +52,7 @@ class SparkOptions:
     ui: bool = False
     java_options: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of Spark that override those here."""
+    """Settings of Spark that override those here. Java's options are added."""
 
 
 @contextlib.contextmanager
@@ -58,10 +62,11 @@ def spark_session(options: SparkOptions, locks: Sequence[int] = ()) -> Iterator[
         import pyspark
     except ImportError:
         raise PipelineError("Spark is not installed (pip install 'weir[pipeline]')") from None
-    java, jars = find_java_home(), find_jars()
+    bucket = s3.is_bucket(options.tables)
+    java, jars = find_java_home(), find_jars(jars=(*JARS, *s3.JARS) if bucket else JARS)
     with scratch(options.temporary) as place:
         environment = _environment(options, place.path, java, Path(pyspark.__file__).parent)
-        settings = _settings(options, place.path, jars)
+        settings = {**(s3.settings(os.environ) if bucket else {}), **_settings(options, place.path, jars)}
         with _log(options, place.path) as log:
             session, gateway = _start(environment, settings, log, [place.descriptor, *locks])
             try:
@@ -81,7 +86,6 @@ def _settings(options: SparkOptions, place: Path, jars: Sequence[Path]) -> dict[
         "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError -Duser.timezone=UTC "
         f"-Dderby.system.home={place} -Djava.io.tmpdir={place} {options.java_options}".rstrip(),
         "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {options.java_options}".rstrip(),
-        "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.ui.enabled": str(options.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
@@ -91,13 +95,17 @@ def _settings(options: SparkOptions, place: Path, jars: Sequence[Path]) -> dict[
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        # A batch is repeated from the last two at most.
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
     if options.master.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {**settings, **options.settings}
+        settings |= {
+            "spark.local.dir": str(place),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    added = {name: f"{settings[name]} {value}" for name, value in options.settings.items() if name in _ADDED}
+    return {**settings, **options.settings, **added}
 
 
 def _environment(options: SparkOptions, place: Path, java: Path, home: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from weir.redis.failures import DISCONNECTED, NOT_DURABLE, TIMEOUT
 from weir.runtime.edge import Edge
-from weir.runtime.state.numbers import PERIODS
+from weir.runtime.state.sketches import PERIODS
 from weir.runtime.state.store import EdgeStore
 from weir.runtime.totals import Totals
 from weir.telemetry.errors import ERRORS
@@ -104,7 +104,7 @@ class Source(ABC):
         fleet = {name: int(redis[number]) for name, number in _REDIS.items()}
         for name, number in self.stored.items():
             if name.startswith("fleet_active_"):
-                fleet |= {f"{name}_{period}": counts[f"{number}_{period}"] for period, _ in PERIODS}
+                fleet |= {f"{name}_{period}": counts[f"{number}_{period}"] for period in PERIODS}
             else:
                 fleet[name] = counts[number]
         return fleet

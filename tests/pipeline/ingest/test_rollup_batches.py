@@ -12,7 +12,6 @@ from tests.pipeline.ingest.support import NOW, SECOND, each_once, gaps, options,
 from tests.support.redis import RedisServer
 from weir.pipeline import bronze
 from weir.pipeline.ingest.registry import Registry
-from weir.pipeline.tables.store import Store
 from weir.telemetry.rollups.record import encode
 
 pytestmark = pytest.mark.spark
@@ -82,13 +81,12 @@ def test_records_that_an_older_version_kept_are_read(
     spark: Any, client: Any, registry: Registry, tmp_path: Path
 ) -> None:
     """An older Weir, which knew no schema 1, left two records behind. One of them was read meanwhile."""
-    store = Store(str(tmp_path))
     run(spark, options(tmp_path, registry))
     kept = [(registry.name, f"{NOW}-{n}", 1, bytearray(encode(record("a", n)))) for n in (1, 2)]
     kept.append((registry.name, f"{NOW}-3", 99, bytearray(b"a schema of the future")))
     frame = spark.createDataFrame(kept, "stream string, stream_id string, version int, raw binary")
     frame.selectExpr("*", "current_date() day", "now() ingested_at").write.format("delta").mode("append").save(
-        store.location(bronze.NEWER.name)
+        str(tmp_path / bronze.NEWER.name)
     )
     publish(client, registry, record("a", 2), record("a", 3), at=NOW + 10)
     done = run(spark, options(tmp_path, registry))

@@ -130,4 +130,4 @@ def test_the_band_holds_four_times_out_of_five(make: Make, days: int) -> None:
         for ahead in held:
             expected = trend.at(trend.last + ahead)
             held[ahead] += expected.low <= values[days - 1 + ahead] <= expected.high
-    assert min(held.values()) >= 0.77 * tries, held
+    assert min(held.values()) >= 0.75 * tries, held

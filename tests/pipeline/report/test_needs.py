@@ -59,7 +59,7 @@ def test_needs_grow_with_the_queues() -> None:
     assert later.used is not None and found.bytes_each is not None
     assert later.redis == needs.memory_for(max(later.used.high, later.stored.high * found.bytes_each))
     assert soon.edges is not None and later.edges is not None
-    assert 2 <= soon.edges <= later.edges <= 6
+    assert 2 <= soon.edges <= later.edges <= 8
 
 
 def test_when_redis_is_full() -> None:

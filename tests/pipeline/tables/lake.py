@@ -56,6 +56,16 @@ def append(store: Store, table: Table, rows: list[dict[str, Any]]) -> None:
     write_deltalake(store.location(table.name), pa.Table.from_pylist(rows, schema), mode="append")
 
 
+def arrow(table: Table, row: model.Row) -> dict[str, Any]:
+    """A row as Arrow takes it: maps are pairs."""
+    return {
+        column.name: pairs(row[column.name])
+        if column.type.startswith("map") and row[column.name] is not None
+        else row[column.name]
+        for column in table.columns
+    }
+
+
 def pairs(counts: Any) -> list[tuple[Any, int]]:
     return list(counts.items())
 

@@ -120,3 +120,19 @@ async def test_what_the_operator_sees(open_any: OpenEdge) -> None:
     assert info.totals.owner == f"{edge.store.edge.decode()}:4"
     assert info.totals.since is not None
     assert await edge.store.registry.get_service(os.urandom(24)) is None
+
+
+async def test_labels(open_any: OpenEdge) -> None:
+    edge = await open_any()
+    registry = edge.store.registry
+    one, other = os.urandom(24), os.urandom(24)
+    for service in (one, other):
+        await registry.ensure_service(os.urandom(32), M, service)
+    await registry.set_label(one, "Bücher")
+    assert await registry.labels([one, other, os.urandom(24)]) == {one: "Bücher"}
+    assert {info.service_id: info.label for info in await registry.list_services()} == {one: "Bücher", other: ""}
+    await registry.set_label(one, "")
+    assert await registry.labels([one]) == {}
+    await registry.forget(one)
+    with pytest.raises(StoreError, match="no such service"):
+        await registry.set_label(one, "again")

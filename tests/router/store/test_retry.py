@@ -362,6 +362,12 @@ async def ensure_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     return lambda: edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)
 
 
+@scenario("label_service")
+async def label_service(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    await edge.store.registry.ensure_service(FP, ServiceRole.MESSAGING, SERVICE)
+    return lambda: edge.store.registry.set_label(SERVICE, "directory")
+
+
 @scenario("count_queues")
 async def count_queues(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
     await _forgettable(edge, ids)
@@ -466,7 +472,14 @@ async def publish_edge(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
 
 @scenario("add_active")
 async def add_active(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    edge.store.stats.sketches.draw = lambda: b"k" * 32  # a random one would leave another Redis each time
     return lambda: edge.store.stats.add_active([ids.any() for _ in range(3)], [ids.any()])
+
+
+@scenario("sketch_key")
+async def sketch_key(edge: TestEdge, other: TestEdge, ids: Ids) -> Step:
+    edge.store.stats.sketches.draw = lambda: b"k" * 32
+    return lambda: edge.store.stats.add_active([b"q" * 24], [])
 
 
 @scenario("sweep_inbox")

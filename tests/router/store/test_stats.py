@@ -123,16 +123,6 @@ async def test_active_queues(open_any: OpenEdge) -> None:
         assert abs(counts[f"notifiers_{period}"] - 10) <= 1  # two of ten share a register of the sketch now and then
 
 
-async def test_active_queues_cannot_be_joined(open_one: OpenEdge) -> None:
-    """The same queue has another hash in each period's sketch."""
-    edge = await open_one()
-    await edge.store.stats.add_active([b"q" * 24], [])
-    sketches = await edge.store.core.ask_registry(b"KEYS", b"{weir}:active:*")
-    assert len(sketches) == 3
-    contents = {await edge.store.core.ask_registry(b"GET", key) for key in sketches}
-    assert len(contents) == 3
-
-
 async def test_redis_as_the_edge_sees_it(open_any: OpenEdge) -> None:
     edge = await open_any()
     info = await edge.store.stats.redis_info()

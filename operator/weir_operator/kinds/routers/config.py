@@ -11,6 +11,7 @@ from weir.config.toml import toml_section
 from weir_operator.kinds import names
 from weir_operator.kinds.routers.model import Router, embedded_settings
 
+_LONGEST_NAME = 63  # of a router in its rollups
 _SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -60,6 +61,7 @@ def shared_sections(router: Router, hosts: list[str], public_port: int, port: in
         # Metrics are on the pod's HTTP port, which NetworkPolicies keep inside and ServiceMonitors scrape.
         "http": {"port": names.HTTP_PORT, "metrics_port": 0},
         "telemetry": {"log_level": telemetry["logLevel"], "log_format": telemetry["logFormat"]},
+        "rollups": {"router": router.name[:_LONGEST_NAME]},
         "information": {_SNAKE.sub("_", key).lower(): value for key, value in spec["information"].items()},
     }
     if "prefix" in redis:

@@ -35,5 +35,6 @@ def _sections(router: Router, hosts: list[str], port: int) -> Sections:
         "drain": shared["drain"],
         "http": shared["http"],
         "telemetry": shared["telemetry"],
+        "rollups": shared["rollups"],
         "information": shared["information"],
     }

@@ -56,7 +56,7 @@ class ServiceReconciler:
             await self._write(key, service, spec, made, access)
             return self._seconds / 3
         overlap = milliseconds(spec["rotation"]["overlap"]) // 1000
-        found = await register(access, Registration(spec["role"], listed, overlap))
+        found = await register(access, Registration(spec["role"], listed, overlap, spec.get("label", "")))
         if isinstance(found, Registered) and found.rotated:
             self._record(key, service.uid, "Rotated", found.rotated)
         await self._write(key, service, spec, made, found)

@@ -52,6 +52,7 @@ class Registration:
     role: str
     fingerprints: tuple[str, ...]  # in the order of the spec; the last is the one to continue under
     overlap_seconds: int
+    label: str = ""  # "": the one that the service has is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ async def _register(store: Store, registration: Registration) -> Registered | Pr
         return Problem("Refused", "the service was forgotten")
     if info.role is not ROLES[registration.role]:
         return Problem("RoleMismatch", f"the certificate is known in another role than {registration.role}")
+    if registration.label and registration.label != info.label:
+        await store.registry.set_label(service, registration.label)
     rotated = None
     try:
         for old, new, overlap in rotations(info, registration):

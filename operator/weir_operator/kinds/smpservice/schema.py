@@ -24,7 +24,7 @@ def spec() -> Schema:
         default=False,
         router=names("SMPRouter in the same namespace."),
         role=choice("Role of the service: it receives messages, or notifications.", "Messaging", "Notifier"),
-        label=text("Name of the service in lists (kubectl get smps).", maxLength=64),
+        label=text("Name of the service in lists (kubectl get smps) and in rollups.", maxLength=64),
         fingerprints=items(
             "Fingerprints (SHA-256, base64url) of the identity certificates that the service may present. List a second"
             " one to rotate: the service continues under the second. Remove the first when it is no longer used.",

@@ -14,12 +14,12 @@ _STORED = ("tokens", "subscriptions")
 
 class Stats(Numbers):
     def __init__(self, core: Core) -> None:
-        super().__init__(core, core.keys, core.config.placement_key)
+        super().__init__(core, core.keys)
         self._core = core
 
     async def add_active(self, tokens: Iterable[bytes], subscriptions: Iterable[bytes]) -> None:
         """Add tokens that were pushed to, and notifiers that had a notification, to the sketches of the periods."""
-        await self.add_used({"tokens": tokens, "subscriptions": subscriptions})
+        await self.sketches.add({"tokens": tokens, "subscriptions": subscriptions})
 
     async def counts(self) -> dict[str, int]:
         """Totals of the fleet: `tokens`, `tokens_day`, `tokens_week`, `tokens_month`, the same for subscriptions;
@@ -29,7 +29,7 @@ class Stats(Numbers):
             asyncio.gather(
                 *(core.read(p, b"HMGET", keys.counters(p), *(n.encode() for n in _STORED)) for p in range(PARTITIONS))
             ),
-            self.count_used(*_STORED),
+            self.sketches.count(*_STORED),
             core.read_registry(b"SCARD", keys.servers),
             self.read_edges(),
         )

@@ -89,5 +89,5 @@ def _attributes(attributes: Any) -> Iterator[tuple[str, str]]:
             yield name, str(int(value["intValue"]))
         elif "boolValue" in value:
             yield name, "true" if value["boolValue"] is True else "false"
-        elif WORD.fullmatch(str(value.get("stringValue"))):
-            yield name, value["stringValue"]
+        elif isinstance(text := value.get("stringValue"), str) and WORD.fullmatch(text):
+            yield name, text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -124,7 +125,7 @@ def open_stream(registry: Registry) -> Iterator[Stream]:
         url = registry.redis_url
         with contextlib.closing(_client(url)) as client:
             yield Stream(client, registry)
-    except (RedisError, OSError, StoreError) as error:
+    except (RedisError, RedisClusterException, OSError, StoreError) as error:
         raise PipelineError(f"{FAILURE}{registry.place}: {_reason(error)}") from None
 
 
@@ -163,7 +164,7 @@ def _client(url: RedisUrl) -> Any:
 def _reason(error: Exception) -> str:
     """What is wrong, in a few words that hold no password."""
     text = str(error)
-    if isinstance(error, AuthenticationError) or "WRONGPASS" in text or "NOAUTH" in text:
+    if isinstance(error, AuthenticationError) or re.search("WRONGPASS|NOAUTH|uthentication required", text):
         return "the password is missing or wrong"
     if isinstance(error, (NoPermissionError, AuthorizationError)):
         return "its access list lacks a right (XLEN, XRANGE and XREVRANGE are needed)"

@@ -29,8 +29,6 @@ _PATIENCE: Final = 20.0
 """Seconds in which the JVM of a run that was killed ends, and gives up the lock."""
 _TICK: Final = 0.25
 _RETENTION: Final = 3600.0
-_GRACE: Final = 1
-"""Hours for which deleted files stay, for readers that have begun."""
 _SPAN_BYTES: Final = 64 << 20
 
 
@@ -168,16 +166,10 @@ class Ingest:
 
     def _clean(self) -> None:
         """Delete the days of bronze that `weir pipeline tables` has closed. No other program writes to these tables."""
-        from weir.pipeline.tables import progress
+        from weir.pipeline.tables.retention import delete_closed
 
+        delete_closed(self._store, bronze.TABLES)
         self._cleaned = time.monotonic()
-        first = progress.load(self._store).closed.get("bronze")
-        if first is None:
-            return
-        for name in bronze.TABLES:
-            if any(day < first for day in self._store.files(name)[1]):
-                self._store.delete_before(name, first)
-            self._store.vacuum(name, _GRACE)
 
 
 @contextlib.contextmanager

@@ -168,7 +168,7 @@ def _redis(part: Part) -> list[Tile]:
         return [Tile("Redis used", share, f"of {units.size(found.limit)}", "good")]
     when = date.fromordinal(earliest)
     soon = earliest - max(found.used) < watch.SOON
-    return [Tile("Redis full", f"{when:%b %Y}", f"at the earliest; {used} used", "bad" if soon else "")]
+    return [Tile("Redis full", f"{when:%b %Y}", "at the earliest", "bad" if soon else "")]
 
 
 def overview(parts: Sequence[Part]) -> Table:

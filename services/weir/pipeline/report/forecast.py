@@ -1,14 +1,14 @@
 """How a number goes on: a straight line through its days, and a band in which the future lies four times out of five.
 
 The line is Theil and Sen's: the median of the slopes between all pairs of days. Some days may be far off, a crash or a
-campaign, without moving it. Days of the week have their own level once there are three weeks, and the line continues
+campaign, without moving it. Days of the week have their own level once there are two weeks, and the line continues
 from the level of the last seven days.
 
 The band comes from three sources, which add up as variances: how much one day differs from the line; how far the level
 itself wanders, day after day; and how well the slope is known. The wandering is read from how much further apart the
 days are at longer distances, corrected for what the line has taken away. Short histories get wider bands, as with
-Student's distribution. Measured on 300 made-up series of each kind (lines with noise, with correlated noise, with
-weekends, with outliers, and random walks; 14, 28 and 60 days; 7, 30 and 90 days ahead), the band held in 82 to 100 of
+Student's distribution. Measured on 200 made-up series of each kind (lines with noise, with correlated noise, with
+weekends, with outliers, and random walks; 14, 28 and 60 days; 7, 30 and 90 days ahead), the band held in 79 to 99 of
 100 cases: for a walk as often as it should, for a straight line more often.
 """
 
@@ -24,9 +24,9 @@ LEAST_DAYS: Final = 7
 MOST_DAYS: Final = 120
 """Older days say little about the coming ones."""
 
-_WEEKS: Final = 21  # days from which on weekdays have their own level
+_WEEKS: Final = 14  # days from which on weekdays have their own level
 _MAD: Final = 1.4826  # from the median of distances to a standard deviation
-_Z: Final = 1.55  # the band's half width in standard deviations, before the allowance for short histories
+_Z: Final = 1.65  # the band's half width in standard deviations, before the allowance for short histories
 _SHORT: Final = 10
 _BRIDGE: Final = 1.5  # how fast a fitted line hides a walk: its variance at distance k of n falls by 1.5 k/n
 _WALK_SLOPE: Final = 1.2  # variance of the slope of a random walk over n days: 6/5 of a day's step, over n

@@ -65,10 +65,6 @@ class Store:
         if new:
             existing.alter.add_columns(new)
 
-    def version(self, name: str) -> int | None:
-        table = self.open(name)
-        return None if table is None else int(table.version())
-
     def files(self, name: str) -> tuple[int, dict[date, list[str]]]:
         """The table's version, and its files by their day. Without a table the version is −1."""
         table = self.open(name)
@@ -87,13 +83,10 @@ class Store:
         table = self.open(name)
         return None if table is None else int(table.count())
 
-    def read(self, name: str, columns: Sequence[str], **partition: str) -> Any:
-        """The columns of a table, or of one of its partitions, as an Arrow table. None: there is no such table."""
+    def read(self, name: str, columns: Sequence[str]) -> Any:
+        """Columns of a table, as an Arrow table. None: there is no such table."""
         table = self.open(name)
-        if table is None:
-            return None
-        where = [(column, "=", value) for column, value in partition.items()]
-        return table.to_pyarrow_table(columns=list(columns), partitions=where or None)
+        return None if table is None else table.to_pyarrow_table(columns=list(columns))
 
     def delete_before(self, name: str, first: date) -> None:
         """Delete the days before this one."""

@@ -13,7 +13,7 @@ _SERVICES = 100  # services of one script call
 
 class Stats(Numbers):
     def __init__(self, core: Core) -> None:
-        super().__init__(core, core.keys, core.config.placement_key)
+        super().__init__(core, core.keys)
         self._core = core
         self._unsaved = core.unsaved
 
@@ -25,7 +25,7 @@ class Stats(Numbers):
 
     async def add_active(self, queues: Iterable[bytes], queues_ntf: Iterable[bytes]) -> None:
         """Add queues in use to the sketches of today, this week and this month."""
-        await self.add_used({"queues": queues, "notifiers": queues_ntf})
+        await self.sketches.add({"queues": queues, "notifiers": queues_ntf})
 
     async def counts(self) -> dict[str, int]:
         """Totals of the fleet: queues, notifiers, messages, notifications, services and their queues, active queues."""
@@ -37,7 +37,7 @@ class Stats(Numbers):
                     for p in range(keys.PARTITIONS)
                 )
             ),
-            self.count_used(*_STORED),
+            self.sketches.count(*_STORED),
             core.read_registry(b"SMEMBERS", names.services),
             core.read_registry(b"HMGET", names.stats, b"messages", b"notifications"),
             self.read_edges(),

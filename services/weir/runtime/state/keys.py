@@ -39,8 +39,18 @@ class CommonKeys:
     def edge_gauges(self, edge: bytes) -> bytes:
         return b"%b:edge:%b" % (self.registry, edge)
 
-    def active(self, period: str, start: int) -> bytes:
-        return b"%b:active:%b:%d" % (self.registry, period.encode(), start)
+    def sketch(self, period: str, start: int) -> bytes:
+        """`period` is what is counted and the period: `queues:day`."""
+        return b"%b:used:%b:%d" % (self.registry, period.encode(), start)
+
+    def sketch_key(self, sketch: bytes) -> bytes:
+        """The random key of the hashes in a sketch."""
+        return sketch + b":key"
+
+    def period_of(self, sketch: bytes) -> tuple[str, int]:
+        """The period of a sketch and its start."""
+        period, start = sketch.split(b":")[-2:]
+        return period.decode(), int(start)
 
     def presence(self, edge: bytes) -> PresenceKeys:
         partitions = range(PARTITIONS)

@@ -1,39 +1,25 @@
-"""Numbers of a fleet: counters that edges add up, each edge's own gauges, sketches of what was used, Redis' gauges."""
+"""Numbers of a fleet: counters that edges add up, each edge's own gauges, Redis' gauges."""
 
 import asyncio
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
-from typing import Any, Final
+from collections.abc import Mapping
 
 from weir.redis.partitions import REGISTRY
 from weir.redis.resp import as_retry
 from weir.runtime.state.calls import Calls
 from weir.runtime.state.keys import CommonKeys
+from weir.runtime.state.sketches import Sketches
 
-PERIODS: Final = (("day", 2), ("week", 9), ("month", 33))  # days that the sketch of a period is kept
 _GAUGES_TTL = 600  # seconds: an edge publishes its gauges every few seconds
-_SKETCHED = 500  # ids of one script call
-
-
-def _starts(now: datetime) -> dict[str, int]:
-    today = now.date()
-    return {
-        "day": today.toordinal(),
-        "week": (today - timedelta(days=today.weekday())).toordinal(),
-        "month": today.replace(day=1).toordinal(),
-    }
 
 
 class Numbers:
-    def __init__(self, calls: Calls, keys: CommonKeys, sketch_key: bytes) -> None:
-        """`sketch_key` keys the hashes that stand for ids in sketches."""
+    def __init__(self, calls: Calls, keys: CommonKeys) -> None:
+        self.sketches = Sketches(calls, keys)
         self._calls = calls
         self._keys = keys
-        self._sketch_key = sketch_key
         self._op = 0
         self._salt = os.urandom(4).hex()
         self._saving = asyncio.Lock()  # Redis recognises a repetition only of an edge's latest operation
@@ -82,38 +68,6 @@ class Numbers:
         """All counters; `fromTime` is when counting began (Unix time)."""
         flat: list[bytes] = await self._calls.read_registry(b"HGETALL", self._keys.stats)
         return {name.decode(): int(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
-
-    async def add_used(self, used: Mapping[str, Iterable[bytes]]) -> None:
-        """Add ids in use, by what they are, to the HyperLogLog sketches of today, this week and this month.
-
-        A sketch gets keyed hashes instead of ids, and each period has another key.
-        """
-        asked: list[asyncio.Future[Any]] = []
-        starts = _starts(datetime.now(UTC))
-        for what, ids in used.items():
-            listed = list(ids)
-            if not listed:
-                continue
-            for period, days in PERIODS:
-                key = self._keys.active(f"{what}:{period}", starts[period])
-                salt = blake2b(key, key=self._sketch_key, digest_size=32).digest()
-                hashes = [blake2b(i, key=salt, digest_size=8).digest() for i in listed]
-                for at in range(0, len(hashes), _SKETCHED):
-                    some = hashes[at : at + _SKETCHED]
-                    asked.append(self._calls.call(REGISTRY, "add_active", [key], [days * 86400, *some]))
-        await asyncio.gather(*asked)
-
-    async def count_used(self, *what: str) -> dict[str, int]:
-        """How many were in use: `queues_day`, `queues_week`, …"""
-        starts = _starts(datetime.now(UTC))
-        sketches = [(each, period) for each in what for period, _ in PERIODS]
-        counts = await asyncio.gather(
-            *(
-                self._calls.read_registry(b"PFCOUNT", self._keys.active(f"{each}:{period}", starts[period]))
-                for each, period in sketches
-            )
-        )
-        return {f"{each}_{period}": count for (each, period), count in zip(sketches, counts, strict=True)}
 
     async def publish_edge(self, gauges: Mapping[str, int]) -> None:
         """Publish the gauges of this edge."""

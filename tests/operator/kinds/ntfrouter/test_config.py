@@ -45,6 +45,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert (config.drain.grace, config.drain.rate) == (60, 500)
     assert (config.http.port, config.http.metrics_port) == (8000, 0)
     assert (config.telemetry.log_level, config.telemetry.log_format) == ("info", "json")
+    assert (config.rollups.router, config.rollups.interval) == ("r", 60)
 
 
 def test_every_setting(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.http.metrics_port == 0  # on the pod's HTTP port, which ServiceMonitors scrape
     assert config.telemetry.log_format == "json"
     assert config.telemetry.traces is None
+    assert (config.rollups.router, config.rollups.interval) == ("r", 60)
 
 
 def test_every_setting(tmp_path: Path) -> None:

@@ -105,6 +105,18 @@ async def test_one_listed_alone_replaces_nothing_it_does_not_know(access: StoreA
     assert len(await in_store(access, lambda store: store.registry.list_services())) == 2
 
 
+async def test_the_label_of_the_spec_is_the_services(access: StoreAccess) -> None:
+    async def label(spec: str) -> str:
+        found = await register(access, Registration("Messaging", (A,), 0, spec))
+        assert isinstance(found, Registered)
+        [info] = await in_store(access, lambda store: store.registry.list_services())
+        return info.label  # type: ignore[no-any-return]
+
+    assert await label("Directory bot") == "Directory bot"
+    assert await label("Directory") == "Directory"
+    assert await label("") == "Directory", "a label that somebody else has given is kept"
+
+
 async def test_another_role_is_refused(access: StoreAccess) -> None:
     await account(access, A)
     found = await register(access, Registration("Notifier", (A,), 0))

@@ -14,7 +14,7 @@ def test_what_is_found(part: Make) -> None:
     section = latency.section(part(eventful=True))
     assert section is not None
     [figure] = section.figures
-    assert [label for label, _ in figure.choices] == ["SEND to MSG", "SEND to stored", "Redis"]
+    assert [label for label, _ in figure.choices] == ["SEND to MSG", "SEND to stored", "Redis round trip"]
     first = figure.choices[0][1]
     assert first.finding.startswith("SEND to MSG: half within ")
     assert "slowest on Fri 2 Oct 12:00" in first.summary or "slowest on Fri 2 Oct 15:00" in first.summary
@@ -50,7 +50,7 @@ def test_few_values_have_no_cells_and_no_quantiles() -> None:
         row["buckets"] = {bucket(5_000): 1 if row["histogram"] == "send_msg" else 300}
     section = latency.section(part_of(rows, days=2))
     assert section is not None
-    assert [label for label, _ in section.figures[0].choices] == ["SEND to stored", "Redis"]
+    assert [label for label, _ in section.figures[0].choices] == ["SEND to stored", "Redis round trip"]
     for row in rows["gold/latency"]:
         row["buckets"] = {bucket(5_000): 1}
     assert latency.section(part_of(rows, days=2)) is None

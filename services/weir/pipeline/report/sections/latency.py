@@ -22,7 +22,7 @@ NAMES: Final[Mapping[str, str]] = {
     "subs_soks": "SUBS to SOKS",
     "subs_alls": "SUBS to ALLS",
     "nmsg_push": "NMSG to push",
-    "redis_rtt": "Redis",
+    "redis_rtt": "Redis round trip",
 }
 """Histograms of times, the one that people feel first."""
 
