@@ -54,7 +54,7 @@ def test_a_desktop_is_where_a_display_is(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.all("ingest, tables and report of two weeks take minutes")
 @pytest.mark.timeout(1800)
 def test_the_whole_way(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "weir.cli.pipeline_demo", "--dir", str(tmp_path), "--no-open"]
+    command = [sys.executable, "-m", "weir.cli.main", "pipeline", "demo", "--dir", str(tmp_path), "--no-open"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1700)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].endswith(f"file://{tmp_path}/report.html")

@@ -25,6 +25,7 @@ _TRACE = "An error occurred while calling o1.save.\n: org.apache.spark.SparkExce
         ("Py4JNetworkError: Answer from Java side is empty", OUT_OF_MEMORY, "give it more with --memory"),
         ("Py4JNetworkError: Answer from Java side is empty", 137, "has ended (exit code 137)"),
         ("Python worker exited unexpectedly (crashed)", None, "a worker of Spark was killed"),
+        ("SparkException: Python worker failed to connect back.", None, "the machine has too much to do"),
         ("Caused by: java.nio.file.AccessDeniedException: T/x: Permission denied", None, "T: permission denied"),
         ("io.delta.exceptions.ConcurrentAppendException: [X] y", None, "another program has changed the tables in T"),
         (

@@ -123,7 +123,3 @@ def weir(*words: str) -> None:
 
 def has_desktop() -> bool:
     return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

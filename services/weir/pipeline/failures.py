@@ -16,8 +16,12 @@ _MEANINGS: Final = (
     (r"No space left on device|Disk quota exceeded", "no space is left on the disk of {place}, or of temporary files"),
     (r"java\.lang\.OutOfMemoryError|Cannot allocate memory", _MEMORY),
     (
-        r"Python worker exited unexpectedly|Python worker failed to connect back",
+        r"Python worker exited unexpectedly",
         "a worker of Spark was killed, perhaps because the machine is out of memory",
+    ),
+    (
+        r"Python worker failed to connect back",
+        "a worker of Spark did not start in time: the machine has too much to do. Nothing is lost; try again",
     ),
     (r"Read-only file system", "{place}: read-only file system"),
     (r"Permission denied|AccessDenied|Forbidden", "{place}: permission denied"),

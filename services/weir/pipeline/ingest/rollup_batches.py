@@ -8,7 +8,7 @@ A batch may be killed at any point, and is then run again. What it writes, in th
 4. bronze/gaps, by a MERGE of the plan's changes.
 
 Records that the stream brings a second time are known from the state of the sequences, so bronze/rollups is never read.
-An append costs half as much as a MERGE, and no more when the table is large.
+An append, unlike a MERGE, costs no more when the table is large.
 """
 
 from __future__ import annotations
