@@ -1,11 +1,12 @@
 """Nothing leaks: a busy session on two edges at debug logging with everything traced, then a search through all of it.
 
 What is searched for is every id, key, secret and body of the session in every spelling a program would use, and the
-clients' addresses; what is searched through is every log line, span, metric, page and Redis' own log.
+clients' addresses; what is searched through is every log line, span, metric, page and rollup, and Redis' own log.
 """
 
 import asyncio
 import base64
+import gzip
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.router.fleet import Peer
 from tests.support.collector import Collector, collector
 from tests.support.leaks import Secrets, pages
 from tests.support.ports import free_port
+from tests.support.rollups import Sums, raw_records, until_records
 from tests.support.up import Up, weir_up
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
@@ -34,6 +36,9 @@ control_port_admin_password = "{ADMIN}"
 [telemetry]
 log_level = "debug"
 trace_sessions = "all"
+
+[rollups]
+interval = "1s"
 """
 
 
@@ -116,6 +121,7 @@ async def test_nothing_leaks(tmp_path: Path) -> None:
             address = up.address
             await session(up, secrets, control_port)
             seen = await asyncio.to_thread(pages, up.http, up.run["metrics"])
+            seen["rollups"] = await rollups(up.run["redis"]["url"])
             _, printed = await asyncio.to_thread(up.stop)
         # The address with its password is printed once, for the operator; everything after that is log lines.
         seen |= {"logs": printed.replace(address, "", 1).encode(), "spans": spans(collected)}
@@ -126,6 +132,12 @@ async def test_nothing_leaks(tmp_path: Path) -> None:
     secrets.add("placement key", bytes.fromhex((home / "placement.key").read_text()))
     assert len(seen["spans"]) > 1000 and "control port: block" in printed
     assert secrets.leaks(seen) == set()
+
+
+async def rollups(url: str) -> bytes:
+    """All records, as soon as they have what the session did last."""
+    await until_records(url, lambda found: "DEL.OK" in Sums(found).commands and any(r.services for r in found))
+    return b"".join(map(gzip.decompress, raw_records(url)))
 
 
 def spans(collected: Collector) -> bytes:

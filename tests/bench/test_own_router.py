@@ -13,6 +13,7 @@ from weir.bench.cycle import CycleOptions, run_cycle
 from weir.bench.fairness import fairness_keys, run_fairness
 from weir.bench.memory import MemoryOptions, run_memory
 from weir.bench.own_router import own_router
+from weir.bench.rollups import run_rollups
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
 from weir.bench.store import store_fill
@@ -83,6 +84,13 @@ def test_traces() -> None:
     result = run_traces(1.0, rounds=1, clients=4)
     assert result.untraced_edge_us > 0 and result.traced_edge_us > 0
     assert result.exports > 0  # waiting spans leave when the edge ends
+
+
+def test_rollups() -> None:
+    result = run_rollups(1.0, rounds=1, clients=4)
+    assert result.off_edge_us > 0 and result.second_edge_us > 0
+    assert 0 < result.counting_us < result.off_edge_us
+    assert result.rollups_cost >= result.counting_us / result.off_edge_us
 
 
 def test_memory(router: Target) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from weir.cli.main import main
 from weir.client.smp import SmpClient
 from weir.crypto.certificates import make_self_signed
 from weir.crypto.keys import generate
+from weir.redis.settings import read_key
+from weir.router.store.store import Store, StoreConfig
 from weir.transport.client import ConnectError
 from weir.transport.smp import ServiceCredentials
 from weir.wire.smp.commands import NEW, SEND, ServiceRole
@@ -159,6 +162,22 @@ async def test_forget(up: Up, cli: Cli) -> None:
     async with await SmpClient.connect(up.address, service=service) as client:
         assert client.service_id is not None
         assert text(client.service_id) != name
+
+
+async def test_a_router_with_a_prefix(up: Up, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another router on the same Redis: its services, and not those of the one without a prefix."""
+    key = up.run["placement_key"]
+    config, url = tmp_path / "weir.toml", up.run["redis"]["url"]
+    config.write_text(f'[redis]\nurl = "{url}"\nprefix = "other"\nplacement_key = "{key}"\n')
+    service_id = os.urandom(24)
+    settings = StoreConfig(url=url, placement_key=read_key(Path(key), "a placement key"), prefix="other")
+    store = await Store.open(settings, edge=False)
+    try:
+        await store.registry.ensure_service(os.urandom(32), ServiceRole.MESSAGING, service_id)
+    finally:
+        await store.close()
+    assert await asyncio.to_thread(main, ["service", "list", "--config", str(config), "--json"]) == 0
+    assert [each["service"] for each in json.loads(capsys.readouterr().out)] == [text(service_id)]
 
 
 def test_a_home_where_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

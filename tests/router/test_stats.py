@@ -17,6 +17,8 @@ HASH = b"\1" * 16
         (-1, EMPTY, 3, HASH, {"srvSubOk": 1}),
         (1, HASH, 3, HASH, {"srvSubMore": 1, "srvSubMoreTotal": 2}),
         (5, HASH, 3, HASH, {"srvSubFewer": 1, "srvSubFewerTotal": 2}),
+        (2**63 - 1, HASH, 3, HASH, {"srvSubFewer": 1, "srvSubFewerTotal": 10**9}),
+        (-(2**63), HASH, 3, HASH, {"srvSubMore": 1, "srvSubMoreTotal": 10**9}),
         (3, EMPTY, 3, HASH, {"srvSubDiff": 1}),
         (0, EMPTY, 0, EMPTY, {"srvSubOk": 1}),
     ],

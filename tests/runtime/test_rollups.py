@@ -249,6 +249,14 @@ async def test_a_mistake_costs_one_record(written: Written, caplog: Any) -> None
     assert "a-queue-id" not in caplog.text
 
 
+async def test_a_mistake_does_not_keep_an_edge_from_closing(written: Written, caplog: Any) -> None:
+    written.start()
+    before = len(await written.until(1))
+    written.program.events = {"a-queue-id": 1}
+    assert len(await written.stop()) >= before
+    assert "the last rollup could not be made (ValueError" in caplog.text
+
+
 async def test_nothing_runs_when_rollups_are_off(proxy: Proxy) -> None:
     edge = await open_edge(proxy.url, bytes(range(32)))
     try:

@@ -16,6 +16,7 @@ from weir.bench.floor import FloorOptions, run_floor
 from weir.bench.memory import MemoryOptions, run_memory
 from weir.bench.own_router import own_router
 from weir.bench.report import keys
+from weir.bench.rollups import run_rollups
 from weir.bench.service import ServiceOptions, run_service
 from weir.bench.stall import StallOptions, run_stall
 from weir.bench.store import store_fill
@@ -67,6 +68,9 @@ def run_all(seconds: float, show: Show) -> dict[str, Any]:
     traces = keys(run_traces(3 * seconds))
     add("traces", traces)
     bars["cost of tracing 1 % of messages"] = (traces["trace_cost"], "<=", 0.03)
+    rollups = keys(run_rollups(3 * seconds))
+    add("rollups", rollups)
+    bars["cost of rollups, % of an edge"] = (100 * rollups["rollups_cost"], "<=", 1)
     fairness = fairness_keys(run_fairness(rounds=2))
     add("fairness", fairness)
     bars["p99 of a cycle with a hostile client at the same edge"] = (fairness["worst_same_edge_p99"], "<=", 2)

@@ -62,7 +62,7 @@ def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> Trac
     with _collector() as (url, exports):
         settings = {"WEIR_TELEMETRY_TRACES": url, "WEIR_TELEMETRY_SAMPLE_RATIO": str(_RATIO)}
         with own_router(1) as off, own_router(1, settings) as on:
-            untraced, traced = _cycles_by_turns(
+            untraced, traced = cycles_by_turns(
                 CycleOptions(off, clients, seconds / rounds, 0.5),
                 CycleOptions(on, clients, seconds / rounds, 0.5),
                 rounds,
@@ -70,7 +70,7 @@ def run_traces(seconds: float, rounds: int = 9, clients: int = _CLIENTS) -> Trac
     return TracesResult(untraced, traced, 1 - untraced / traced, len(exports))
 
 
-def _cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> tuple[float, float]:
+def cycles_by_turns(first: CycleOptions, second: CycleOptions, rounds: int) -> tuple[float, float]:
     """Return the median CPU time of the edges per cycle, in µs, of each side."""
     costs: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):

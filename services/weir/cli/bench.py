@@ -28,6 +28,7 @@ _BENCHES = {
     "association": "SUBs that associate queues with a service, compared with plain SUBs",
     "scale": "two edges compared with one edge",
     "traces": "an edge that traces 1 % of messages, compared with an edge without tracing",
+    "rollups": "an edge that publishes rollups every second, compared with an edge that publishes none",
     "fairness": "how much a client that floods, does not read, reconnects … slows another one",
     "timing": "whether the time of an AUTH error tells if a queue or token exists",
     "ntf": "a notification router: from SEND to the push, what devices cost, subscriptions after a restart",
@@ -43,7 +44,7 @@ benches:
 Which router is measured:
   floor, publickey             none
   pipeline                     none, and a Redis of its own
-  scale, traces, fairness, timing, ntf, all
+  scale, traces, rollups, fairness, timing, ntf, all
                                routers that the bench starts and removes itself
   memory, cross                a running `weir up`, named by --home
   all others                   a running `weir up` (--home), or any SMP router (--address)
@@ -285,6 +286,14 @@ def _traces(options: argparse.Namespace) -> dict[str, Any]:
     return _show("traces", report.keys(run_traces(3 * options.seconds)))
 
 
+def _rollups(options: argparse.Namespace) -> dict[str, Any]:
+    from weir.bench.bars import show_bars
+    from weir.bench.rollups import run_rollups
+
+    values = _show("rollups", report.keys(run_rollups(3 * options.seconds)))
+    return values | {"bars": show_bars({"cost of rollups, % of an edge": (100 * values["rollups_cost"], "<=", 1)}, _show)}
+
+
 def _fairness(options: argparse.Namespace) -> dict[str, Any]:
     from weir.bench.fairness import fairness_keys, run_fairness
 
@@ -329,6 +338,7 @@ _RUNNERS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "association": _association,
     "scale": _scale,
     "traces": _traces,
+    "rollups": _rollups,
     "fairness": _fairness,
     "timing": _timing,
     "ntf": _ntf,

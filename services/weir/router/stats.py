@@ -11,6 +11,10 @@ from weir.runtime.counters import Counters, add_ms
 from weir.telemetry.rollups.fields import DRIFT
 from weir.telemetry.rollups.histogram import Histogram
 
+# The most queues that one SUBS counts as more or fewer. A client may say any number up to 2^63, and sums over all edges
+# and days must stay numbers that Redis and tables can hold.
+_MOST_DRIFT = 1_000_000_000
+
 
 @dataclass(slots=True)
 class ProxyStats(Counters):
@@ -46,11 +50,11 @@ class ServiceStats(Counters):
             return "ok"
         if diff > 0:
             self.srvSubMore += 1
-            self.srvSubMoreTotal += diff
+            self.srvSubMoreTotal += min(diff, _MOST_DRIFT)
             return "more"
         if diff < 0:
             self.srvSubFewer += 1
-            self.srvSubFewerTotal -= diff
+            self.srvSubFewerTotal += min(-diff, _MOST_DRIFT)
             return "fewer"
         self.srvSubDiff += 1
         return "diff"

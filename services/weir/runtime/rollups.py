@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from time import monotonic, process_time_ns, time
 from typing import Final
@@ -27,7 +28,10 @@ from weir.runtime.settings import Rollups as Settings
 from weir.runtime.state.rollups import RollupStream
 from weir.runtime.supervisor import Supervisor
 from weir.runtime.totals import NOTHING
+from weir.telemetry.errors import log_mistake
 from weir.telemetry.rollups.record import Rollup, encode
+
+_log = logging.getLogger(__name__)
 
 MOST_PENDING: Final = 1440  # records: a day of minutes, less than 3 MB
 _TOGETHER: Final = 64  # records of one write
@@ -72,7 +76,10 @@ class Rollups:
             return
         self._beat.cancel()
         self._beat = None
-        self._record()
+        try:
+            self._record()
+        except Exception as error:
+            log_mistake(_log, "the last rollup could not be made", error)
         if self._stream.connected:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._send(), _CLOSE)

@@ -3,7 +3,8 @@
 A sketch (HyperLogLog) gets keyed hashes instead of ids. Each sketch has a random key of its own, which the first edge
 draws that needs it. The key stays in Redis while the period lasts, and an hour longer, as edges' clocks differ. Then
 Redis deletes key and sketch, and edges forget the key. From then on nobody can find out whether an id was counted: not
-with Redis' data, not with a backup of it, and not with the deployment's secrets, which the key does not derive from.
+with Redis' data, and not with the deployment's secrets, from which the key does not derive. (Redis' append-only file
+has both until it is rewritten, and a backup that was made within the period has both.)
 """
 
 import asyncio
