@@ -1,5 +1,6 @@
 """Temporary directories: removed at the end, or by the next run; never while somebody holds the lock."""
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,8 @@ def test_a_child_that_lives_longer_keeps_the_directory(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.close()
     assert process.stdout is not None
-    process.stdout.read()  # until the child has ended
     process.stdout.close()
+    with (left / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the child has ended
     with scratch(tmp_path):
         assert not left.exists()

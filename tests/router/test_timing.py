@@ -25,7 +25,7 @@ from weir.wire.smp.replies import OK
 
 REPEATS = 3  # the first finds the queue's record in Redis, the next ones may find it in the edge's cache
 LIBRARIES = (sodium.__file__, multibuffer.__file__)
-PUBLIC_KEY = {"x25519", "dh_many", "ed25519_verify", "verify_many", "Ed448PublicKey.verify"}
+PUBLIC_KEY = {"x25519", "box_key", "dh_many", "ed25519_verify", "verify_many", "Ed448PublicKey.verify"}
 
 
 async def operations(peer: Peer, command: Command, entity_id: bytes, key: KeyPair) -> Counter[str]:
