@@ -18,7 +18,7 @@ from tests.notifier.test_no_leaks import add_device, add_pushes
 from tests.router import fleet as smp
 from tests.support.leaks import Secrets
 from tests.support.redis import discard, start_server
-from tests.support.rollups import Sums, raw_records, records, sequences, until_records
+from tests.support.rollups import Sums, count_everything, raw_records, records, sequences, until_records
 from weir.bench.standins.apns import Apns
 from weir.bench.standins.authority import Authority
 from weir.client.ntf import NtfClient
@@ -26,7 +26,6 @@ from weir.client.smp import SmpClient
 from weir.crypto import p256
 from weir.notifier import config as settings
 from weir.redis.embedded import Embedded
-from weir.runtime.counters import Counters
 from weir.runtime.settings import Rollups
 from weir.telemetry.rollups.fields import COMMANDS, EVENTS, GAUGES, HISTOGRAMS, UNREADABLE
 from weir.wire.address import SmpAddress
@@ -35,7 +34,7 @@ from weir.wire.smp.commands import SEND
 from weir.wire.smp.replies import OK
 
 KEY_ID, TEAM_ID, TOPIC = "KEY4567890", "TEAM567890", "dev.weir.app"
-ROLLUPS = Rollups(interval=1.0)
+ROLLUPS = Rollups(interval=0.25)  # shorter than a configuration may say
 
 
 @pytest.fixture
@@ -180,10 +179,3 @@ async def test_every_declared_name_is_published(world: World) -> None:
     await edge.save()
     written = {"cpu_us", "loop_delay_max_us"}  # by the writer itself
     assert set(source.gauges()) | set(await source.refresh()) | written == set(GAUGES["ntf"])
-
-
-def count_everything(stats: Counters) -> None:
-    """Set every plain counter to 1."""
-    for name in stats.__slots__:  # type: ignore[attr-defined]
-        if isinstance(getattr(stats, name), int):
-            setattr(stats, name, 1)

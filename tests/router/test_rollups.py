@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,11 @@ from tests.router.proxied import Proxied
 from tests.router.service import credentials, service_id, subs, until_alls
 from tests.support.leaks import Secrets
 from tests.support.redis import discard, start_server
-from tests.support.rollups import Sums, raw_records, records, sequences, sum_counts, until_records
+from tests.support.rollups import Sums, count_everything, raw_records, records, sequences, sum_counts, until_records
 from weir.crypto.keys import generate
 from weir.redis.embedded import Embedded
 from weir.router.config import Queues, RouterConfig
 from weir.router.rollups import SmpSource
-from weir.runtime.counters import Counters
 from weir.runtime.settings import Rollups
 from weir.telemetry.rollups.fields import COMMANDS, EVENTS, GAUGES, HISTOGRAMS, UNREADABLE
 from weir.telemetry.rollups.record import Rollup
@@ -41,14 +40,14 @@ def own_redis() -> Iterator[Embedded]:
 
 @pytest.fixture
 def rollups_config(own_redis: Embedded, identity: Path, placement: Path) -> RouterConfig:
-    rollups = Rollups(interval=1.0, router="smp-1.example")
+    rollups = Rollups(interval=0.25, router="smp-1.example")  # shorter than a configuration may say
     queues = Queues(notification_interval=0.02, quota=3)
     return replace(router_config(own_redis.url, identity, placement), queues=queues, rollups=rollups)
 
 
 @pytest.fixture
 async def pair(rollups_config: RouterConfig) -> AsyncIterator[Fleet]:
-    """Two edges that publish every second."""
+    """Two edges that publish four times a second."""
     fleet = Fleet(rollups_config)
     await fleet.add()
     await fleet.add()
@@ -266,16 +265,6 @@ async def until_gone(fleet: Fleet, edge: int) -> None:
 # The declaration and what an edge publishes are the same.
 
 
-def count_everything(stats: Counters) -> None:
-    """Set every counter to 1."""
-    for item in fields(stats):  # type: ignore[arg-type]
-        value = getattr(stats, item.name)
-        if isinstance(value, int):
-            setattr(stats, item.name, 1)
-        elif isinstance(value, Counters):
-            count_everything(value)
-
-
 async def test_every_declared_name_is_published(pair: Fleet) -> None:
     rollups = pair[0]._rollups
     assert rollups is not None
@@ -303,16 +292,20 @@ async def test_numbers_of_the_fleet_come_from_one_edge(pair: Fleet, own_redis: E
     r = await pair.client(0)
     queue = await r.new(secure=True)
     assert await r.send(queue, b"hello") == OK()
-    await pair[0].save()
+    for edge in pair.edges:
+        await edge.save()
+    known = {edge.edge_id: edge._rollups._sequence for edge in pair.edges}  # type: ignore[union-attr]
+
+    def later(found: list[Rollup]) -> list[Rollup]:
+        """Records whose numbers were fetched when each edge knew of the other."""
+        return [r for r in found if r.sequence > known[r.edge] + 2]
+
+    found = later(await until_records(own_redis.url, lambda found: len({r.edge for r in later(found)}) == 2))
     names = {name for name, gauge in GAUGES["smp"].items() if gauge.fleet}
-    found = await until_records(
-        own_redis.url, lambda found: any(r.gauges.get("fleet_active_queues_day") for r in found)
-    )
-    assert len({r.edge for r in found if names & set(r.gauges)}) == 1
-    gauges = next(r.gauges for r in reversed(found) if "fleet_queues" in r.gauges)
-    assert gauges["fleet_queues"] == 1
-    assert gauges["redis_used_bytes"] > 100_000
-    assert gauges["redis_keys"] > 64
+    [reported] = {r.edge: r.gauges for r in found if names & set(r.gauges)}.values()
+    assert reported["fleet_queues"] == reported["fleet_active_queues_day"] == 1
+    assert reported["redis_used_bytes"] > 100_000
+    assert reported["redis_keys"] > 64
 
 
 async def test_gauges_of_an_edge(pair: Fleet, own_redis: Embedded) -> None:

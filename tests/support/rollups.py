@@ -3,10 +3,12 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 
 import redis
 
 from weir.redis.partitions import Partitions
+from weir.runtime.counters import Counters
 from weir.runtime.state.keys import CommonKeys
 from weir.runtime.state.rollups import FIELD
 from weir.telemetry.rollups.histogram import merge
@@ -64,3 +66,13 @@ def sequences(found: Iterable[Rollup]) -> dict[str, list[int]]:
     for record in found:
         by_edge.setdefault(record.edge, []).append(record.sequence)
     return by_edge
+
+
+def count_everything(stats: Counters) -> None:
+    """Set every counter to 1."""
+    for item in fields(stats):  # type: ignore[arg-type]
+        value = getattr(stats, item.name)
+        if isinstance(value, int):
+            setattr(stats, item.name, 1)
+        elif isinstance(value, Counters):
+            count_everything(value)

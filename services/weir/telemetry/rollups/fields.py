@@ -230,14 +230,15 @@ _SMP_EVENTS: Final = (
     | _RELAYS
     | _SERVICES
 )
+_PROVIDERS: Final = {
+    "apns_dev": "APNs for development",
+    "apns_prod": "APNs",
+    "apns_test": "APNs' test server",
+    "web_push": "Web Push",
+}
 _PUSHES: Final = {
     f"pushes_{provider}_{outcome}": Field("pushes", f"pushes to {what}: {text}")
-    for provider, what in (
-        ("apns_dev", "APNs for development"),
-        ("apns_prod", "APNs"),
-        ("apns_test", "APNs' test server"),
-        ("web_push", "Web Push"),
-    )
+    for provider, what in _PROVIDERS.items()
     for outcome, text in (
         ("delivered", "accepted"),
         ("invalid", "the device token is not valid"),
@@ -246,12 +247,7 @@ _PUSHES: Final = {
     )
 } | {
     f"pushLimited_{provider}": Field("pushes", f"pushes to {what} refused because of their rate")
-    for provider, what in (
-        ("apns_dev", "APNs for development"),
-        ("apns_prod", "APNs"),
-        ("apns_test", "APNs' test server"),
-        ("web_push", "Web Push"),
-    )
+    for provider, what in _PROVIDERS.items()
 }
 _NTF_EVENTS: Final = (
     _count(

@@ -38,6 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _EDGE = re.compile(r"[A-Za-z0-9]{1,32}")
 _GZIP: Final = 31  # zlib's name for the gzip format
 _LONGEST_TEXT: Final = 64 << 10
+_MOST_SERVICES: Final = 100  # more never fit, and to try would take long
 _ALL: Final = LAST + 1
 _DETAILS: Final = (  # buckets added up; whether errors are; whether the fleet's gauges are left out
     (1, False, False),
@@ -112,9 +113,10 @@ def is_label(text: str) -> bool:
 def encode(rollup: Rollup) -> bytes:
     """Encode a record. Raises ValueError for a name that is not declared, and for a number that is negative or huge."""
     _check(rollup)
-    for smaller in _smaller(rollup):
-        services = smaller.services
-        data = _pack(replace(smaller, services=_add_up(services, 0)))
+    if len(rollup.services) <= _MOST_SERVICES and len(data := _pack(rollup)) <= MAX_BYTES:
+        return data
+    for smaller in _smaller(replace(rollup, services=_add_up(rollup.services, _MOST_SERVICES))):
+        data = _pack(replace(smaller, services=_add_up(smaller.services, 0)))
         if len(data) <= MAX_BYTES:
             return _most_services(smaller, data)
     raise ValueError(f"the record takes more than {MAX_BYTES} bytes")
