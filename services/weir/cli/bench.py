@@ -291,8 +291,8 @@ def _rollups(options: argparse.Namespace) -> dict[str, Any]:
     from weir.bench.rollups import run_rollups
 
     values = _show("rollups", report.keys(run_rollups(3 * options.seconds)))
-    cost = 100 * values["rollups_cost"]
-    return values | {"bars": show_bars({"cost of rollups, % of an edge": (cost, "<=", 1)}, _show)}
+    bars = {"cost of rollups, % of an edge": (100 * values["rollups_cost"], "<=", 1.0)}
+    return values | {"bars": show_bars(bars, _show)}
 
 
 def _fairness(options: argparse.Namespace) -> dict[str, Any]:
