@@ -20,7 +20,7 @@ from tests.cluster.conftest import drop_namespace, new_namespace
 from tests.cluster.harness import HERE, REPO, Cluster, Kube, wait_for
 from tests.cluster.release import Release, Values
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1500)
 
 PIPELINE: Values = {
     "enabled": True,
@@ -133,7 +133,7 @@ def run(release: Release, name: str) -> str:
         status: dict[str, Any] = json.loads(release.kubectl("get", "job", name, "-o", "json")).get("status", {})
         return status if status.get("succeeded") or status.get("failed") else None
 
-    status = wait_for("the run to end", ended, 300, 1)
+    status = wait_for("the run to end", ended, 600, 1)
     printed = release.kubectl("logs", f"job/{name}", "--all-containers", check=False)
     assert status.get("succeeded") == 1, printed
     return printed

@@ -15,7 +15,7 @@ from weir.cli.arguments import parser
 from weir.cli.errors import os_error
 from weir.cli.pipeline_options import add_spark_options, add_tables_option, spark_options
 from weir.config.options import whole
-from weir.pipeline.directory import Directory
+from weir.pipeline.directory import ORPHAN_ENDS, Directory
 
 if TYPE_CHECKING:
     from weir.pipeline.tables.store import Store
@@ -112,7 +112,7 @@ def _update(store: Store, directory: Directory, options: argparse.Namespace, tod
     from weir.pipeline.tables.build import update
 
     began = monotonic()
-    with directory.locked("tables") as locks, contextlib.ExitStack() as stack:
+    with directory.locked("tables", ORPHAN_ENDS) as locks, contextlib.ExitStack() as stack:
         updated = update(store, lambda: stack.enter_context(_spark(options, locks)), _say)
         keep = retention.Keep(options.keep_bronze, options.keep_silver, options.keep_gold)
         closed = retention.apply(store, keep, today, options.grace)

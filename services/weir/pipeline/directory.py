@@ -23,6 +23,8 @@ from weir.pipeline.errors import PipelineError
 DEFAULT: Final = "data/pipeline/tables"
 MARKER: Final = "weir-tables.json"
 _VERSION: Final = 1
+ORPHAN_ENDS: Final = 20.0
+"""Seconds in which the JVM of a run that was killed ends, and gives up the lock."""
 _POLL: Final = 0.2
 
 

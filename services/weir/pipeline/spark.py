@@ -11,6 +11,7 @@ therefore keeps its locks until its JVM has stopped writing.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -62,6 +63,9 @@ def spark_session(options: SparkOptions, locks: Sequence[int] = ()) -> Iterator[
         import pyspark
     except ImportError:
         raise PipelineError("Spark is not installed (pip install 'weir[pipeline]')") from None
+    root = logging.getLogger()
+    if not root.handlers:  # py4j logs the end of the JVM to the root logger, which prints it unless it has a handler
+        root.addHandler(logging.NullHandler())
     bucket = s3.is_bucket(options.tables)
     java, jars = find_java_home(), find_jars(jars=(*JARS, *s3.JARS) if bucket else JARS)
     with scratch(options.temporary) as place:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weir.pipeline import bronze
-from weir.pipeline.directory import Directory
+from weir.pipeline.directory import ORPHAN_ENDS, Directory
 from weir.pipeline.errors import PipelineError
 from weir.pipeline.failures import spark_failures
 from weir.pipeline.ingest.ids import Id
@@ -25,8 +25,6 @@ from weir.pipeline.spark import SparkOptions, spark_session
 if TYPE_CHECKING:
     from weir.pipeline.ingest.queries import Query
 
-_PATIENCE: Final = 20.0
-"""Seconds in which the JVM of a run that was killed ends, and gives up the lock."""
 _TICK: Final = 0.25
 _RETENTION: Final = 3600.0
 _SPAN_BYTES: Final = 64 << 20
@@ -52,7 +50,7 @@ def ingest(options: IngestOptions, progress: Progress) -> bool:
         if not Path(pattern).parent.is_dir():
             raise PipelineError(f"--spans {pattern}: there is no directory {Path(pattern).parent}")
     options.directory.claim()
-    with options.directory.locked("ingest", _PATIENCE) as locks:
+    with options.directory.locked("ingest", ORPHAN_ENDS) as locks:
         spark = replace(options.spark, tables=options.directory.root)
         with spark_session(spark, locks) as session, spark_failures(session, options.directory.root):
             return Ingest(options, session, progress).run()
