@@ -148,7 +148,7 @@ def base_layer(progress: IO[str]) -> tuple[Path, Path]:
 
 
 def pipeline_layer(base: Path, progress: IO[str]) -> Path:
-    """What the pipeline needs besides."""
+    """The further packages of the pipeline."""
     files = ("requirements/pipeline.txt", "services/weir/pipeline/jars.py", "services/weir/pipeline/s3.py")
     inputs = [base.name, *((rootfs.REPO / file).read_text() for file in files)]
     inputs += [json.dumps(rootfs.debs(rootfs_pipeline.JDK)), Path(rootfs_pipeline.__file__).read_text()]

@@ -78,7 +78,7 @@ def blocks(requirements: Path) -> dict[str, str]:
 
 
 def added() -> dict[str, str]:
-    """What the pipeline's lock file has and that of the first image has not."""
+    """The packages that are in the pipeline's lock file and not in that of the first image."""
     run = blocks(rootfs.REPO / "requirements/run.txt")
     return {name: text for name, text in blocks(rootfs.REPO / "requirements/pipeline.txt").items() if name not in run}
 

@@ -63,7 +63,7 @@ async def stop(fleet: Fleet) -> None:
 
 
 class Load:
-    """What clients have done, as they count it themselves."""
+    """The work of clients, as the clients count it."""
 
     def __init__(self) -> None:
         self.commands: dict[str, int] = {}

@@ -41,7 +41,7 @@ _WITH_SERVICES: Final = 20  # every 20th edge has sessions of services
 
 @dataclass(frozen=True)
 class Run:
-    """What a command used."""
+    """The CPU time and memory of a command."""
 
     wall_s: float
     cpu_s: float

@@ -1,4 +1,4 @@
-"""What an NTF edge brings to its rollups: answers, counters, the time to a push, and the SMP servers that it owns."""
+"""The numbers that an NTF edge brings to its rollups: answers, counters, the time to a push, and its SMP servers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _LOCK: Final = "lock"
 class Scratch(NamedTuple):
     path: Path
     descriptor: int
-    """Of the lock. A process that inherits it keeps the directory."""
+    """The descriptor of the lock. A process that inherits the descriptor keeps the directory."""
 
 
 def default_parent() -> Path:

@@ -47,7 +47,7 @@ class SparkOptions:
     """Where the session's tables are. One in a bucket needs more of Spark."""
     master: str = "local[*]"
     memory: str = "1g"
-    """Of the JVM of the driver. In local mode the driver does all the work."""
+    """Memory of the driver's JVM. In local mode the driver does all the work."""
     temporary: Path | None = None
     log: Path | None = None
     ui: bool = False

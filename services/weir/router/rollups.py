@@ -1,4 +1,4 @@
-"""What an SMP edge brings to its rollups: answers, counters, times, and its services by the operator's labels."""
+"""The numbers that an SMP edge brings to its rollups: answers, counters, times, and services by their labels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SmpSource(Source):
         return {name: gauges[name] for name in _GAUGES}
 
     def take_services(self) -> tuple[ServiceRollup, ...]:
-        """What services have done since the last call. Services with the same label are one, and those without are too.
+        """The use of services since the last call. Services with the same label are one, and those without are too.
 
         A service that has no session here any more is forgotten.
         """

@@ -62,7 +62,7 @@ class ServiceStats(Counters):
 
 @dataclass(slots=True)
 class ServiceUse:
-    """What one service has done at this edge since the last rollup."""
+    """The use of one service at this edge since the last rollup."""
 
     role: str  # of weir.telemetry.rollups.fields.ROLES
     delivered: int = 0

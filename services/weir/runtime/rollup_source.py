@@ -1,4 +1,4 @@
-"""What every program brings to its rollups. A program adds its own counters, gauges and services.
+"""The numbers that every program brings to its rollups. A program adds its own counters, gauges and services.
 
 All names are declared in weir.telemetry.rollups.fields, and a record with another name cannot be made.
 """
@@ -69,7 +69,7 @@ class Source(ABC):
         """The program's present numbers."""
 
     def take_services(self) -> tuple[ServiceRollup, ...]:
-        """What services have done since the last call."""
+        """The use of services since the last call."""
         return ()
 
     # For the writer (weir.runtime.rollups).

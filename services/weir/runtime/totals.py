@@ -1,4 +1,4 @@
-"""What an edge has counted since its start, for rollups."""
+"""The counts of an edge since its start, for rollups."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_a_rotated_file_is_the_same_file(tmp_path: Path) -> None:
     now = {file.identity: file for file in find([str(path)])}
     assert len(now) == 2
     assert now[before.identity].path.name == "t-2026-11-19T10-00-00.000.json"
-    # It was rotated between being found and being read.
+    # The file was rotated between being found and being read.
     assert text(before, 0, str(path)) == b"one\n"
 
 

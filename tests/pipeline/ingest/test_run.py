@@ -60,7 +60,7 @@ def children(pid: int) -> list[int]:
 
 
 def output(process: "subprocess.Popen[str]") -> list[str]:
-    """What it says until it ends."""
+    """Return its output until it ends."""
     return process.communicate(timeout=_LIMIT)[0].splitlines()
 
 
@@ -90,7 +90,7 @@ def fill(client: Any, registry: Registry, count: int) -> None:
 
 
 def images(process: "subprocess.Popen[str]", tables: Path, place: Path, seed: int, count: int) -> list[Path]:
-    """What would be on the disk if ingest were killed at each of these moments: ten copies of it, at random."""
+    """Ten copies of the disk at random moments: each is what a kill at that moment would leave."""
     chance = random.Random(seed)
     copies: list[Path] = []
     seen: set[Path] = set()

@@ -1,4 +1,4 @@
-"""What the next months need, from the CPU of edges and the bytes of queues."""
+"""The needs of the next months, from the CPU of edges and the bytes of queues."""
 
 import pytest
 

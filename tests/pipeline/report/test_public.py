@@ -1,4 +1,4 @@
-"""What is published: bins, noise that stays, nothing small, nothing exact, and nothing else."""
+"""Tests of the public report: bins, noise that stays, nothing small, nothing exact, and nothing else."""
 
 import json
 import re

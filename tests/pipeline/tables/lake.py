@@ -36,7 +36,7 @@ def add_records(store: Store, records: Iterable[Rollup]) -> None:
 
 
 def add_trimmed(store: Store, records: Iterable[Rollup]) -> None:
-    """What ingest notes of records that the stream has dropped unread."""
+    """The notes of ingest about records that the stream has dropped unread."""
     rows = []
     for r in records:
         start, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (r.start, r.start + r.duration))
@@ -87,7 +87,7 @@ def rows(store: Store) -> model.Rows:
 
 
 def differences(found: model.Rows, expected: model.Rows) -> list[str]:
-    """What differs, at most three of each table. Shares and quantiles may differ in their last digit."""
+    """Describe the differences, at most three of each table. Shares and quantiles may differ in their last digit."""
     differing = []
     for name, table in TABLES.items():
         keys = [[tuple(row[k] for k in table.key) for row in some[name]] for some in (found, expected)]

@@ -1,4 +1,4 @@
-"""Which days are computed again."""
+"""Return the days that are computed again."""
 
 from datetime import date, timedelta
 

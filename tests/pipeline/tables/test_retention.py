@@ -1,4 +1,4 @@
-"""What has expired is nowhere on disk. No Spark is needed: tables are written as Spark writes them, by delta-rs."""
+"""Expired values are nowhere on disk. No Spark is needed: tables are written as Spark writes them, by delta-rs."""
 
 import re
 from datetime import UTC, date, datetime, timedelta

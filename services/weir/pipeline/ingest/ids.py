@@ -40,7 +40,7 @@ class Range(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a stream has now."""
+    """The entries of a stream at present."""
 
     first: Id
     last: Id

@@ -1,4 +1,4 @@
-"""What a batch is going to write, kept beside the tables: so that a batch that is killed is finished as it was begun.
+"""A batch's plan, kept beside the tables: a batch that is killed is finished as planned.
 
 A plan holds the state of the sequences after its batch, and what the batch changes. It is written before the batch's
 records are. When a batch is run again and its records are in the table already, its plan still holds, although Redis

@@ -12,7 +12,7 @@ _CLEAR: Final = "\r\x1b[K"
 
 @dataclass(frozen=True)
 class Counts:
-    """What batches brought."""
+    """The numbers that batches brought."""
 
     records: int = 0
     duplicates: int = 0

@@ -95,7 +95,7 @@ class Stream:
         self._key = registry.key
 
     def extent(self) -> Extent | None:
-        """What the stream has now; None if it has nothing."""
+        """Return the extent of the stream at present; None if the stream is empty."""
         first = self._client.xrange(self._key, count=1)
         last = self._client.xrevrange(self._key, count=1)
         if not first or not last:
@@ -162,7 +162,7 @@ def _client(url: RedisUrl) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, in a few words that hold no password."""
+    """Say in a few words, without a password, what is wrong."""
     text = str(error)
     if isinstance(error, AuthenticationError) or re.search("WRONGPASS|NOAUTH|uthentication required", text):
         return "the password is missing or wrong"

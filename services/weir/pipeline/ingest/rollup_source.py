@@ -90,7 +90,7 @@ class RollupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def _until_target(self, name: str, extent: Extent | None) -> Extent | None:
-        """What the stream had when a run for what is available began."""
+        """The extent of the stream when a run for what is available began."""
         if self._target is None or extent is None:
             return extent
         target = self._target.get(name)

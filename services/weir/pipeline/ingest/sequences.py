@@ -1,4 +1,4 @@
-"""Which records of each edge were read: finds records that come again, and gaps.
+"""Keeps note of the records of each edge that were read: finds records that come again, and gaps.
 
 An edge numbers its records 1, 2, 3 … A number that was read before is a duplicate. Numbers that are skipped are a hole.
 A hole can still be filled, because a record may arrive late. It is reported as a gap

@@ -32,7 +32,7 @@ CONFIG: Final[Mapping[str, Any]] = {
         "labelOverlap": True,
     },
 }
-"""What all plots have in common."""
+"""The settings of all plots."""
 
 DASHES: Final[Mapping[str, list[int]]] = {"line": [1, 0], "dashed": [6, 4], "dotted": [2, 3], "area": [1, 0]}
 HEAT: Final = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -53,7 +53,7 @@ _NAMED_DAYS: Final = 32
 _LABEL: Final = 68  # the room of a label, in pixels
 _DATE: Final = 80
 _FEW: Final = 45
-"""So many times have a point each, so that a single one between gaps can be seen."""
+"""Up to this many times have a point each, so that a single time between gaps can be seen."""
 
 
 class Line(NamedTuple):
@@ -311,7 +311,7 @@ def ranked(rows: Sequence[Row], shade: str) -> Spec:
 def forecast(
     times: Sequence[int], values: Sequence[float | None], ahead: Sequence[Ahead], limit: float | None, label: str
 ) -> Spec:
-    """What was, what is expected, the band around it, and the limit if it is near."""
+    """The past, the expected values, the band around them, and the limit if the limit is near."""
     end = ahead[-1].at if ahead else times[-1] + 24
     x, y = _time(times[0], end), _upward()
     stroke = {"type": "line", "strokeWidth": 2, "color": colour("c1")}

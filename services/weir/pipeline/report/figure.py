@@ -1,4 +1,4 @@
-"""What a page is made of: sections with figures. A figure has a finding, a plot, its summary in words, and a table."""
+"""The parts of a page: sections with figures. A figure has a finding, a plot, its summary in words, and a table."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Points = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected on one day, and the band around it."""
+    """The value that is expected on one day, and the band around the value."""
 
     low: float
     middle: float

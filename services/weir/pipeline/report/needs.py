@@ -1,4 +1,4 @@
-"""What the next months need: edges from the CPU they use, and Redis' memory from the bytes of a queue.
+"""The needs of the next months: edges from the CPU they use, and Redis' memory from the bytes of a queue.
 
 The assumptions, which the page repeats. Edges: in the busiest hour of a day an edge uses at most 60 % of a core, as its
 busiest minute uses more; one edge can fail while the others carry everything; there are never fewer than two. Redis: a
@@ -64,7 +64,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What is needed some days from now."""
+    """The needs some days from now."""
 
     days: int
     stored: Expected | None
@@ -100,7 +100,7 @@ def capacity(part: Part) -> Capacity | None:
 
 
 def needs(of: Capacity) -> list[Need]:
-    """What is needed in 30 and in 90 days."""
+    """The needs in 30 and in 90 days."""
     found = []
     for days in AHEAD:
         stored = of.stored_trend.busiest(of.stored_trend.last + days) if of.stored_trend else None

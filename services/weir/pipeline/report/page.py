@@ -39,7 +39,7 @@ def render(report: Report, library: str, version: str) -> str:
 
 
 def _hash(script: str) -> str:
-    """What the page's policy allows: these scripts, and nothing that comes from elsewhere."""
+    """The page's policy allows this: these scripts, and nothing that comes from elsewhere."""
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 

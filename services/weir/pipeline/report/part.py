@@ -73,7 +73,7 @@ def _whole(row: Row) -> bool:
 
 
 class Part:
-    """What gold has of one router."""
+    """One router's part of gold."""
 
     def __init__(self, gold: Gold, router: str, program: str, span: Span, *, public: bool = False) -> None:
         self.router = router

@@ -1,4 +1,4 @@
-"""What may be published: counts of whole days that say nothing about a single client.
+"""The public report: counts of whole days that say nothing about a single client.
 
 A number is rounded up to a multiple of 8, Laplace noise is added (ε 0.3, sensitivity 8), and the sum is rounded to a
 multiple of 8. So it hardly changes what is published whether one client was there, with up to 8 messages of a kind on a

@@ -62,7 +62,7 @@ def _newest(where: str) -> date | None:
 
 
 def _wanted(table: Table, newest: date, span: timedelta, grain: str) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """What to read of a table: (condition, columns to leave out)."""
+    """The part of a table to read: (condition, columns to leave out)."""
     since, of = compute.field("day"), compute.field("grain")
     if "grain" not in table.names:
         yield since > newest - max(span, _HISTORY), ()

@@ -1,4 +1,4 @@
-"""What is unusual this week: hours that differ much from the same hour of earlier weeks.
+"""Finds what is unusual this week: hours that differ much from the same hour of earlier weeks.
 
 A number is compared on a logarithmic scale, as a ratio, with the median of the same hour in up to six earlier weeks.
 While there are fewer than three such hours, the same hour of all other days counts, working days and weekends apart.

@@ -1,4 +1,4 @@
-"""What needs attention, in sentences: unusual hours of this week, missing records, and a Redis that will be full."""
+"""Sentences about what needs attention: unusual hours of this week, missing records, and a Redis that will be full."""
 
 from __future__ import annotations
 

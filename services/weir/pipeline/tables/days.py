@@ -1,4 +1,4 @@
-"""Which days have new input: a day's input is named by a hash of the names of its files.
+"""Finds the days that have new input: a day's input is named by a hash of the names of its files.
 
 Delta never changes a file, so equal names are equal rows. The hashes are stored after the last table has been written.
 A run that was killed before that is repeated by the next one, and writes the same rows once more.
@@ -66,7 +66,7 @@ def hashes(tables: Iterable[Mapping[date, Iterable[str]]]) -> dict[date, str]:
 
 
 def touched(days: Iterable[date], gaps: Iterable[tuple[date, date]]) -> list[date]:
-    """These days, and all days of the gaps (first and last day) that touch one of them."""
+    """Return the given days, and all days of the gaps (first and last day) that touch one of them."""
     own = set(days)
     found = set(own)
     for first, last in set(gaps):

@@ -46,7 +46,7 @@ class Table(NamedTuple):
     """The directory below the directory of tables, e.g. gold/traffic."""
     text: str
     grain: str
-    """What a row is."""
+    """One sentence that says what a row is."""
     key: tuple[str, ...]
     columns: tuple[Column, ...]
 

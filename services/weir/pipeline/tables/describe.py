@@ -1,4 +1,4 @@
-"""What tables there are, for people: on a terminal with the number of rows, and as a section of docs/pipeline.md."""
+"""Describes the tables to people: on a terminal with the number of rows, and as a section of docs/pipeline.md."""
 
 from collections.abc import Callable, Iterable, Iterator
 

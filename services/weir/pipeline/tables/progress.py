@@ -1,4 +1,4 @@
-"""What was computed from which input, kept in a small table of its own beside the others."""
+"""Notes from which input each day was computed, kept in a small table of its own beside the others."""
 
 from datetime import date
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the sections share."""
+"""Functions that the sections share."""
 
 from tests.pipeline.report.given import START
 from tests.pipeline.report.sections.conftest import Make

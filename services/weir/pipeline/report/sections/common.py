@@ -1,4 +1,4 @@
-"""What the sections share: tables over time, and how a time is called."""
+"""Shared by the sections: tables over time, and how a time is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows, how it goes on, and what that needs: Redis' memory, stored queues, and edges."""
+"""The section about growth, its forecast and its needs: Redis' memory, stored queues, and edges."""
 
 from __future__ import annotations
 
