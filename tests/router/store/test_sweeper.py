@@ -20,6 +20,12 @@ from weir.wire.smp.commands import LinkData, ServiceRole
 TODAY = int(time.time() // 86400)
 
 
+@pytest.fixture(autouse=True)
+def _today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the tests may go past midnight."""
+    monkeypatch.setitem(globals(), "TODAY", int(time.time() // 86400))
+
+
 async def sweep(edge: TestEdge) -> Swept:
     """A whole round; the numbers of all its slices."""
     total = Swept(0, 0, 0, 0)
