@@ -18,7 +18,7 @@ PIPELINE_STAMP := $(PIPELINE_VENV)/.made-from-$(shell cat requirements/pipeline-
 UP_ARGS ?= --home data
 PYTEST_ARGS ?=
 # Tests wait about as long as they compute, so more of them run at once than there are cores.
-WORKERS ?= 3
+WORKERS ?= 4
 FUZZ_SECONDS ?= 60
 # Fault runs: the first seed, how many, how long things fail in each, and how many at a time.
 SEED ?= 1

@@ -78,12 +78,26 @@ async def test_only_live_edges_are_asked(edges: list[TestEdge]) -> None:
     assert answers.by_edge.keys() >= {name(edges[0]), name(edges[1])}
 
 
+async def _nobody() -> list[bytes]:
+    return []
+
+
+async def _refuse(channel: bytes, message: bytes) -> None:
+    raise AssertionError("nobody listens")
+
+
 async def test_alone_it_needs_no_channel() -> None:
-    async def nobody() -> list[bytes]:
-        return []
-
-    async def publish(channel: bytes, message: bytes) -> None:
-        raise AssertionError
-
-    broadcast = Broadcast("me", nobody, publish, b"tasks", lambda edge: edge)
+    broadcast = Broadcast("me", _nobody, _refuse, b"tasks", lambda edge: edge)
     assert (await broadcast.ask(10.0)).by_edge == {"me": None}
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_job_that_asks_can_be_cancelled_at_any_moment(turns: int) -> None:
+    """Also in the moment of the last answer. An edge waits for its jobs when it stops."""
+    broadcast = Broadcast("me", _nobody, _refuse, b"tasks", lambda edge: edge)
+    asking = asyncio.create_task(broadcast.ask(10.0))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if asking.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await asking

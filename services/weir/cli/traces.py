@@ -55,7 +55,8 @@ class TraceViewer:
         if self._process.returncode is None:
             self._process.terminate()
             try:
-                await asyncio.wait_for(self._process.wait(), 5)
+                async with asyncio.timeout(5):
+                    await self._process.wait()
             except TimeoutError:
                 self._process.kill()
                 await self._process.wait()

@@ -71,7 +71,8 @@ class EdgeProcess:
         self.pid = self._process.pid
         self._reports = reports = await _Reports.open(read)
         try:
-            report = await asyncio.wait_for(reports.next(), _START_LIMIT)
+            async with asyncio.timeout(_START_LIMIT):
+                report = await reports.next()
         except TimeoutError:
             report = {"error": f"{self._name} is not ready after {_START_LIMIT:.0f} s"}
         if "error" in report:
@@ -107,7 +108,8 @@ class EdgeProcess:
             return
         process.send_signal(signal.SIGUSR1)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(reports.next(), _SUSPEND_LIMIT)
+            async with asyncio.timeout(_SUSPEND_LIMIT):
+                await reports.next()
 
     async def stop(self, grace: float) -> None:
         """Send SIGTERM, and SIGKILL after `grace` seconds."""
@@ -117,7 +119,8 @@ class EdgeProcess:
             return
         process.send_signal(signal.SIGTERM if grace else signal.SIGKILL)
         try:
-            await asyncio.wait_for(process.wait(), grace or None)
+            async with asyncio.timeout(grace or None):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -91,7 +91,8 @@ class Broadcast:
                 await self._send(self._tasks_channel, number, task)
             collection.add(self._edge, await self.work(task))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(collection.complete.wait(), limit)
+                async with asyncio.timeout(limit):
+                    await collection.complete.wait()
         finally:
             del self._open[number]
         return Answers(collection.answers, frozenset(collection.missing))

@@ -82,7 +82,8 @@ class Rollups:
             log_mistake(_log, "the last rollup could not be made", error)
         if self._stream.connected:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._send(), _CLOSE)
+                async with asyncio.timeout(_CLOSE):
+                    await self._send()
 
     # Recording.
 
@@ -145,7 +146,8 @@ class Rollups:
     async def _wait(self, seconds: float) -> None:
         """Wait before records are sent again, but no longer than until the next record."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._recorded.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._recorded.wait()
 
     async def _send(self) -> None:
         """Send what is pending, until Redis does not confirm something."""
