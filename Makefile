@@ -65,7 +65,7 @@ test-all: test ## make test, then the tests that take long or need Kubernetes: a
 	@# The cluster's binaries first: the chart's own tests need its helm.
 	@if $(CAN_CLUSTER); then echo "== cluster's binaries (12 to 17 minutes the first time)"; tests/cluster/build.sh; fi
 	@echo "== the rest of the tests"; $(MAKE) tests PYTEST_ARGS="-m 'all and not cluster and not spark' $(PYTEST_ARGS)"
-	@echo "== pipeline"; $(MAKE) test-pipeline SPARK_TESTS=spark
+	@echo "== pipeline"; $(MAKE) test-pipeline
 	@echo "== cluster"; \
 	if $(CAN_CLUSTER); then $(MAKE) test-cluster; \
 	else echo "cluster: left out; its tests need root and Go (Debian: apt install golang-go), then make test-cluster"; fi
