@@ -28,7 +28,7 @@ JOBS ?= 2
 CAN_CLUSTER := [ "$$(id -u)" -eq 0 ] && PATH="$$PATH:/usr/local/go/bin" command -v go >/dev/null
 
 .PHONY: help setup run test test-all check lint fmt types layers tests vectors fuzz fuzz-edge soak faults bench lock
-.PHONY: test-cluster image clean setup-pipeline test-pipeline pipeline-demo
+.PHONY: test-cluster test-cluster-pipeline image clean setup-pipeline test-pipeline pipeline-demo
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,7 +127,12 @@ LOCK := --python-version 3.11 --universal --generate-hashes --no-header --no-emi
 AS_DEV := --constraint requirements/dev.txt --no-annotate
 
 test-cluster: setup ## the tests that need a real Kubernetes cluster (makes one here: root and Go)
-	@$(BIN)/python -m pytest -m cluster --timeout 3600 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m cluster --timeout 3600 --ignore $(CLUSTER_PIPELINE) $(PYTEST_ARGS)
+
+test-cluster-pipeline: setup ## the pipeline on a real Kubernetes cluster, with its own image: ten minutes
+	@$(BIN)/python -m pytest -m cluster --timeout 3600 $(CLUSTER_PIPELINE) $(PYTEST_ARGS)
+
+CLUSTER_PIPELINE := tests/cluster/test_pipeline.py
 
 image: setup ## build the container image
 	@$(BIN)/python scripts/image.py

@@ -42,6 +42,7 @@ def root(pipeline_image: Built, tmp_path_factory: pytest.TempPathFactory) -> Ite
     (directory / "dev").mkdir(exist_ok=True)
     os.mknod(directory / "dev/null", 0o666 | 0o020000, os.makedev(1, 3))
     os.mknod(directory / "dev/urandom", 0o666 | 0o020000, os.makedev(1, 9))
+    (directory / "dev/fd").symlink_to("/proc/self/fd")  # bash reads from there what a command writes
     (directory / "dev/null").chmod(0o666)
     (directory / "dev/urandom").chmod(0o666)
     yield directory

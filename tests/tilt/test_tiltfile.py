@@ -68,7 +68,11 @@ def test_docker_gets_every_file_the_dockerfile_copies() -> None:
         if line.startswith("COPY") and "--from" not in line
         for word in line.split()[1:-1]
     ]
-    missing = [path for path in copied if not any(inner.startswith(path.rstrip("*")) for inner in only)]
+    missing = [
+        path
+        for path in copied
+        if not any(inner.startswith(path.rstrip("*")) or path.startswith(f"{inner}/") for inner in only)
+    ]
     assert missing == []
 
 
