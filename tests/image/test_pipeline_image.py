@@ -43,6 +43,7 @@ def root(pipeline_image: Built, tmp_path_factory: pytest.TempPathFactory) -> Ite
     os.mknod(directory / "dev/null", 0o666 | 0o020000, os.makedev(1, 3))
     os.mknod(directory / "dev/urandom", 0o666 | 0o020000, os.makedev(1, 9))
     (directory / "dev/fd").symlink_to("/proc/self/fd")  # bash reads from there what a command writes
+    (directory / "etc/hosts").write_text("127.0.0.1 localhost\n")
     (directory / "dev/null").chmod(0o666)
     (directory / "dev/urandom").chmod(0o666)
     yield directory
