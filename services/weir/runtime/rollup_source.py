@@ -33,7 +33,7 @@ _REDIS: Final = {
 
 
 class Numbers(Protocol):
-    """What the store knows of the fleet."""
+    """The store's numbers of the fleet."""
 
     async def live_edges(self) -> list[bytes]: ...
     async def counts(self) -> Mapping[str, int]: ...

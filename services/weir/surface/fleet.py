@@ -18,7 +18,7 @@ _REPORT_LIMIT = 0.5  # seconds that the edges have to report; a late edge is sho
 
 
 class Numbers(Protocol):
-    """What the store knows of the fleet."""
+    """The store's numbers of the fleet."""
 
     async def read_stats(self) -> Mapping[str, int]: ...
     async def counts(self) -> Mapping[str, int]: ...

@@ -6,34 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from weir.pipeline.tables.columns import (
-    ACTIVE_QUEUES,
-    CAPACITY,
-    COMMANDS,
-    CRITICAL_PATH,
-    GAPS,
-    LATENCY,
-    NOTIFICATIONS,
-    SERVICES,
-    TRAFFIC,
-)
+from weir.pipeline.tables.columns import DAILY_NTF, DAILY_SMP, GOLD, TRAFFIC
 from weir.pipeline.tables.declaration import Table
 
 Row = Mapping[str, Any]
 Gold = Mapping[str, Sequence[Row]]
 """Rows by the name of their table."""
 
-READ: Final[tuple[Table, ...]] = (
-    TRAFFIC,
-    COMMANDS,
-    LATENCY,
-    SERVICES,
-    ACTIVE_QUEUES,
-    CAPACITY,
-    NOTIFICATIONS,
-    GAPS,
-    CRITICAL_PATH,
-)
+READ: Final[tuple[Table, ...]] = tuple(table for table in GOLD if table not in (DAILY_SMP, DAILY_NTF))
 HOUR: Final = 3_600
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
